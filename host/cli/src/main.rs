@@ -1,0 +1,2 @@
+//! The zkhost command.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Loads, sandboxes and runs circuit components.
