@@ -50,6 +50,13 @@ impl G2Point {
     }
 }
 
+impl From<G1Affine> for G1Point {
+    fn from(p: G1Affine) -> Self {
+        let p: &blst_p1_affine = p.as_ref();
+        G1Point { x: p.x.l, y: p.y.l }
+    }
+}
+
 impl From<G1Point> for blst_p1_affine {
     fn from(p: G1Point) -> Self {
         blst_p1_affine { x: blst_fp { l: p.x }, y: blst_fp { l: p.y } }
@@ -62,28 +69,45 @@ impl From<blst_p1_affine> for G1Point {
     }
 }
 
-impl From<G1Affine> for G1Point {
-    fn from(p: G1Affine) -> Self {
-        blst_p1_affine::from(p).into()
+impl From<G1Point> for G1Affine {
+    fn from(p: G1Point) -> Self {
+        let mut bytes = [0; 96];
+        // SAFETY: the output is the 96 bytes that an uncompressed point of G1 takes; the input is a plain value.
+        unsafe { blst::blst_p1_affine_serialize(bytes.as_mut_ptr(), &p.into()) };
+        G1Affine::from_uncompressed_unchecked(&bytes).expect("what blst wrote it reads")
+    }
+}
+
+impl From<G2Affine> for G2Point {
+    fn from(p: G2Affine) -> Self {
+        let mut out = blst_p2_affine::default();
+        let bytes = p.to_uncompressed();
+        // SAFETY: the input is the 192 bytes of an uncompressed point of G2; the output is a plain value.
+        let code = unsafe { blst::blst_p2_deserialize(&mut out, bytes.as_ptr()) };
+        debug_assert_eq!(code, blst::BLST_ERROR::BLST_SUCCESS);
+        out.into()
     }
 }
 
 impl From<G2Point> for blst_p2_affine {
     fn from(p: G2Point) -> Self {
-        let fp2 = |c: [FpLimbs; 2]| blst_fp2 { fp: [blst_fp { l: c[0] }, blst_fp { l: c[1] }] };
+        let fp2 = |c: [FpLimbs; 2]| blst_fp2 { fp: c.map(|l| blst_fp { l }) };
         blst_p2_affine { x: fp2(p.x), y: fp2(p.y) }
     }
 }
 
 impl From<blst_p2_affine> for G2Point {
     fn from(p: blst_p2_affine) -> Self {
-        let limbs = |c: blst_fp2| [c.fp[0].l, c.fp[1].l];
+        let limbs = |c: blst_fp2| c.fp.map(|c| c.l);
         G2Point { x: limbs(p.x), y: limbs(p.y) }
     }
 }
 
-impl From<G2Affine> for G2Point {
-    fn from(p: G2Affine) -> Self {
-        blst_p2_affine::from(p).into()
+impl From<G2Point> for G2Affine {
+    fn from(p: G2Point) -> Self {
+        let mut bytes = [0; 192];
+        // SAFETY: the output is the 192 bytes that an uncompressed point of G2 takes; the input is a plain value.
+        unsafe { blst::blst_p2_affine_serialize(bytes.as_mut_ptr(), &p.into()) };
+        G2Affine::from_uncompressed_unchecked(&bytes).expect("what blst wrote it reads")
     }
 }

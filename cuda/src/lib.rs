@@ -1,0 +1,1 @@
+//! CUDA kernels and the prover on them.
