@@ -1,0 +1,54 @@
+# The commands a newcomer needs: `make demo`, `make test`, `make bench`. Each does all of its own set-up on a Debian
+# machine that has Rust, a C compiler, and root (or sudo) with apt. `make help` lists the rest.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+BUILD := build
+COMPONENTS := guest-circuits/target/components
+ZKHOST := target/release/zkhost
+CUDA_VENV := .venv
+CUDA_WHEELS := nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88 nvidia-cuda-crt==13.0.88 nvidia-cuda-runtime==13.0.96 \
+	nvidia-cuda-cccl==13.0.85
+
+export CARGO_TERM_PROGRESS_WHEN ?= never
+
+.PHONY: help
+help: ## List the targets.
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+
+.PHONY: demo
+demo: guests sapling-keys ## Prove and verify Zcash Sapling Spend and Output, from source to checked proof.
+	scripts/demo.sh
+
+.PHONY: test
+test: lint guests sapling-keys ## Everything CI runs: format, lints, all tests.
+	cargo test --workspace --locked
+	cd guest-circuits && cargo test --workspace --locked
+
+.PHONY: lint
+lint: cuda-toolchain ## Formatting and lints; warnings are errors here.
+	cargo fmt --all --check
+	cd guest-circuits && cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+
+.PHONY: bench
+bench: guests sapling-keys ## Benchmarks that need no GPU; appends to benches/results and prints a table.
+	scripts/bench.sh
+
+.PHONY: guests
+guests: wasm-toolchain ## Build every guest circuit as a component.
+	scripts/build-guests.sh
+
+.PHONY: sapling-keys
+sapling-keys: ## Write the Zcash ceremony keys to build/sapling.
+	scripts/sapling-keys.sh
+
+.PHONY: wasm-toolchain
+wasm-toolchain: ## A Rust that can build wasm: rustup's target where there is one, else Debian's packages.
+	scripts/wasm-toolchain.sh
+
+.PHONY: cuda-toolchain
+cuda-toolchain: ## nvcc from PyPI wheels in .venv, if no nvcc is installed. No GPU is needed to compile.
+	scripts/cuda-toolchain.sh $(CUDA_VENV) $(CUDA_WHEELS)
