@@ -1,6 +1,7 @@
 //! Elements of the scalar field Fr as limbs: the form in which they cross every boundary of the host.
 
-use ff::PrimeField;
+use ff::{Field, PrimeField};
+use std::ops::{Deref, DerefMut};
 
 /// An element of the scalar field of BLS12-381.
 pub use blstrs::Scalar;
@@ -21,13 +22,25 @@ pub fn is_reduced(limbs: &Limbs) -> bool {
     limbs.iter().rev().lt(MODULUS.iter().rev())
 }
 
+/// The index of the first element that is not below the modulus.
+///
+/// One pass decides nearly every list by the top limbs alone, without a branch per element; only when one of them reaches
+/// the modulus's own are whole elements compared.
+#[inline]
+pub fn first_unreduced(elements: &[Limbs]) -> Option<usize> {
+    const TOP: u64 = MODULUS[3];
+    // Bit 63 of the sum of these is set if any top limb is at least TOP: either the limb has it itself, or, both terms
+    // being below 2^63, the difference is negative.
+    let suspects = elements.iter().fold(0, |seen, e| seen | e[3] | (TOP - 1).wrapping_sub(e[3]));
+    if suspects >> 63 == 0 {
+        return None;
+    }
+    elements.iter().position(|e| !is_reduced(e))
+}
+
 /// The element of these canonical limbs; none if they are not below the modulus.
 pub fn from_canonical(limbs: &Limbs) -> Option<Scalar> {
-    let mut bytes = [0; 32];
-    for (chunk, limb) in bytes.chunks_exact_mut(8).zip(limbs) {
-        chunk.copy_from_slice(&limb.to_le_bytes());
-    }
-    Scalar::from_repr(bytes).into()
+    Scalar::from_u64s_le(limbs).into()
 }
 
 /// The element of these Montgomery limbs (x * 2^256 mod r); none if they are not below the modulus.
@@ -37,11 +50,61 @@ pub fn from_montgomery(limbs: &Limbs) -> Option<Scalar> {
 
 /// Canonical limbs of an element.
 pub fn to_canonical(scalar: &Scalar) -> Limbs {
-    let bytes = scalar.to_repr();
-    std::array::from_fn(|i| u64::from_le_bytes(bytes[8 * i..8 * i + 8].try_into().expect("eight bytes")))
+    limbs_from_le_bytes(&scalar.to_repr())
 }
 
 /// Montgomery limbs of an element.
 pub fn to_montgomery(scalar: &Scalar) -> Limbs {
     blst::blst_fr::from(*scalar).l
+}
+
+/// Limbs of 32 little-endian bytes, not checked against the modulus.
+pub fn limbs_from_le_bytes(bytes: &[u8; 32]) -> Limbs {
+    std::array::from_fn(|i| u64::from_le_bytes(bytes[8 * i..8 * i + 8].try_into().expect("eight bytes")))
+}
+
+/// 32 little-endian bytes of limbs.
+pub fn limbs_to_le_bytes(limbs: &Limbs) -> [u8; 32] {
+    let mut bytes = [0; 32];
+    for (chunk, limb) in bytes.chunks_exact_mut(8).zip(limbs) {
+        chunk.copy_from_slice(&limb.to_le_bytes());
+    }
+    bytes
+}
+
+/// Elements that are secret, or derived from a secret: they are zeroed before their memory is freed, and have no Debug.
+#[derive(Default)]
+pub struct SecretScalars(Vec<Scalar>);
+
+impl SecretScalars {
+    /// Take over elements. The vector must not have been reallocated since secrets were put into it.
+    pub fn new(scalars: Vec<Scalar>) -> Self {
+        Self(scalars)
+    }
+
+    /// This many zeros.
+    pub fn zeros(len: usize) -> Self {
+        Self(vec![Scalar::ZERO; len])
+    }
+}
+
+impl Deref for SecretScalars {
+    type Target = [Scalar];
+    fn deref(&self) -> &[Scalar] {
+        &self.0
+    }
+}
+
+impl DerefMut for SecretScalars {
+    fn deref_mut(&mut self) -> &mut [Scalar] {
+        &mut self.0
+    }
+}
+
+impl Drop for SecretScalars {
+    fn drop(&mut self) {
+        self.0.fill(Scalar::ZERO);
+        // Without it the compiler may drop stores to memory that is about to be freed.
+        zeroize::optimization_barrier(self.0.as_slice());
+    }
 }
