@@ -1,7 +1,12 @@
 //! Proving and verifying keys in memory.
 
-use crate::points::{G1Point, G2Point};
+use crate::formats::ParamsFile;
+use crate::points::{G1Point, G2Point, Point};
+use crate::r1cs::{R1cs, ShapeHash};
 use blstrs::{G1Affine, G2Affine};
+use bytemuck::Pod;
+use memmap2::Mmap;
+use std::{marker::PhantomData, ops::Deref, ops::Range, sync::Arc};
 
 /// The generator whose power is the root of unity of the evaluation domain. The key format decides it; it is never
 /// guessed, and a wrong one gives proofs that verify on degenerate circuits only.
@@ -42,14 +47,67 @@ pub struct VerifyingKey {
     pub ic: Vec<G1Affine>,
 }
 
-/// A proving key in memory.
+impl VerifyingKey {
+    /// Public inputs, the constant one excluded.
+    pub fn public_count(&self) -> usize {
+        self.ic.len().saturating_sub(1)
+    }
+
+    /// Whether delta differs from gamma: whether anyone contributed to the second phase of the key's ceremony. Without it
+    /// delta is no secret, and whoever knows it can prove anything.
+    pub fn has_phase2_contribution(&self) -> bool {
+        self.delta_g2 != self.gamma_g2
+    }
+}
+
+/// A run of points: in ordinary memory, or in a key image that is mapped.
+#[derive(Clone)]
+pub struct Section<T>(Storage<T>);
+
+#[derive(Clone)]
+enum Storage<T> {
+    Owned(Vec<T>),
+    Mapped { map: Arc<Mmap>, bytes: Range<usize>, points: PhantomData<T> },
+}
+
+impl<T: Pod> Section<T> {
+    /// A part of a mapped file; none if it lies outside, or its size or alignment does not suit T.
+    pub(crate) fn mapped(map: Arc<Mmap>, bytes: Range<usize>) -> Option<Self> {
+        bytemuck::try_cast_slice::<u8, T>(map.get(bytes.clone())?).ok()?;
+        Some(Self(Storage::Mapped { map, bytes, points: PhantomData }))
+    }
+}
+
+impl<T> From<Vec<T>> for Section<T> {
+    fn from(points: Vec<T>) -> Self {
+        Self(Storage::Owned(points))
+    }
+}
+
+impl<T: Pod> Deref for Section<T> {
+    type Target = [T];
+    fn deref(&self) -> &[T] {
+        match &self.0 {
+            Storage::Owned(points) => points,
+            Storage::Mapped { map, bytes, .. } => bytemuck::cast_slice(&map[bytes.clone()]),
+        }
+    }
+}
+
+/// A proving key in memory, bound to a circuit.
 ///
 /// Queries are sparse: a variable whose polynomial is zero has no point. `a_density` and `b_density` have one bit per
 /// variable of z (bit i mod 64 of word i / 64), set where the query has a point; bellman gives every public input a
 /// point in A.
+#[derive(Clone)]
 pub struct ProvingKey {
     /// The verifying key.
     pub vk: VerifyingKey,
+    /// The circuit it is bound to.
+    pub shape: ShapeHash,
+    /// Whether that is known: the key was made from this very shape, or a proof by it verified. An imported key fits by
+    /// its counts alone until then.
+    pub proven: bool,
     /// The generator of the domain's root of unity.
     pub root: RootGenerator,
     /// log2 of the domain size n.
@@ -65,13 +123,150 @@ pub struct ProvingKey {
     /// Which variables have a point in `b_g1` and `b_g2`.
     pub b_density: Vec<u64>,
     /// A query, G1.
-    pub a: Vec<G1Point>,
+    pub a: Section<G1Point>,
     /// B query, G1.
-    pub b_g1: Vec<G1Point>,
+    pub b_g1: Section<G1Point>,
     /// B query, G2.
-    pub b_g2: Vec<G2Point>,
+    pub b_g2: Section<G2Point>,
     /// Quotient query in `h_basis`.
-    pub h: Vec<G1Point>,
+    pub h: Section<G1Point>,
     /// L query: with `HBasis::Monomial` one point per aux variable; with `HBasis::QuotientPoints` L' over all of z.
-    pub l: Vec<G1Point>,
+    pub l: Section<G1Point>,
+}
+
+/// Why a key is refused for a circuit.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeyError {
+    /// A count differs.
+    #[error(
+        "the key does not fit the circuit: it has {found} {what} where the circuit needs {expected}; use the key made for \
+         this circuit and these parameters"
+    )]
+    Count {
+        /// What is counted.
+        what: &'static str,
+        /// What the circuit needs.
+        expected: u64,
+        /// What the key has.
+        found: u64,
+    },
+    /// The key was made for another shape.
+    #[error(
+        "the key was made for circuit {found}, this one is {expected}: use the key made for this circuit and these parameters"
+    )]
+    Shape {
+        /// The circuit at hand.
+        expected: ShapeHash,
+        /// The circuit the key names.
+        found: ShapeHash,
+    },
+    /// A point of the key is the identity.
+    #[error("the key's {what} is the point at infinity: the key is broken or was made to break proofs; do not use it")]
+    Identity {
+        /// Which point.
+        what: String,
+    },
+    /// Nobody contributed to the second phase.
+    #[error(
+        "the key's delta equals its gamma: its ceremony had no phase-2 contribution, so anyone can forge proofs; use a \
+         finished key, or allow such keys explicitly, for tests only"
+    )]
+    NoPhase2,
+}
+
+/// Whether to take a key to whose ceremony nobody contributed a second phase, which lets anyone forge proofs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase2 {
+    /// Refuse it.
+    Required,
+    /// Take it: for tests only.
+    MayBeMissingForTests,
+}
+
+/// Refuse a key with an identity where none may be, or without a phase-2 contribution unless that is allowed.
+pub fn check_verifying_key(vk: &VerifyingKey, phase2: Phase2) -> Result<(), KeyError> {
+    let g1 = [("alpha in G1", vk.alpha_g1), ("beta in G1", vk.beta_g1), ("delta in G1", vk.delta_g1)];
+    let g2 = [("beta in G2", vk.beta_g2), ("gamma in G2", vk.gamma_g2), ("delta in G2", vk.delta_g2)];
+    let g1 = g1.iter().filter(|(_, p)| G1Point::from(*p).is_infinity()).map(|(what, _)| *what);
+    let g2 = g2.iter().filter(|(_, p)| G2Point::from(*p).is_infinity()).map(|(what, _)| *what);
+    if let Some(what) = g1.chain(g2).next() {
+        return Err(KeyError::Identity { what: what.into() });
+    }
+    if phase2 == Phase2::Required && !vk.has_phase2_contribution() {
+        return Err(KeyError::NoPhase2);
+    }
+    Ok(())
+}
+
+impl ProvingKey {
+    /// Bind an imported key to a circuit: its counts, densities and domain must be the circuit's. That is necessary, not
+    /// sufficient, so the binding counts as unproven until a proof by it verifies.
+    pub fn import(params: ParamsFile, r1cs: &R1cs, phase2: Phase2) -> Result<Self, KeyError> {
+        check_verifying_key(&params.vk, phase2)?;
+        let key = Self {
+            shape: r1cs.hash(),
+            proven: false,
+            root: RootGenerator::Seven,
+            log2_domain: r1cs.log2_domain(),
+            h_basis: HBasis::Monomial,
+            public_count: r1cs.public_count,
+            aux_count: r1cs.aux_count,
+            a_density: r1cs.a_density(),
+            b_density: r1cs.b_density(),
+            a: params.a.into(),
+            b_g1: params.b_g1.into(),
+            b_g2: params.b_g2.into(),
+            h: params.h.into(),
+            l: params.l.into(),
+            vk: params.vk,
+        };
+        key.check_sections()?;
+        Ok(key)
+    }
+
+    /// Whether this key belongs to the circuit.
+    pub fn check_circuit(&self, r1cs: &R1cs) -> Result<(), KeyError> {
+        let counts = [
+            ("public inputs", u64::from(r1cs.public_count), u64::from(self.public_count)),
+            ("private variables", r1cs.aux_count.into(), self.aux_count.into()),
+            ("doublings of its domain (log2)", r1cs.log2_domain().into(), self.log2_domain.into()),
+        ];
+        counts.into_iter().try_for_each(|(what, expected, found)| same_count(what, expected, found))?;
+        let expected = r1cs.hash();
+        if expected != self.shape {
+            return Err(KeyError::Shape { expected, found: self.shape });
+        }
+        Ok(())
+    }
+
+    /// The length of z = [1, publics, aux].
+    pub fn variables(&self) -> usize {
+        1 + self.public_count as usize + self.aux_count as usize
+    }
+
+    /// Whether every section has the length that the dimensions and densities ask for.
+    pub(crate) fn check_sections(&self) -> Result<(), KeyError> {
+        let ones = |density: &[u64]| density.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
+        let n = 1u64 << self.log2_domain;
+        let (h, l) = match self.h_basis {
+            HBasis::Monomial => (n - 1, self.aux_count.into()),
+            HBasis::QuotientPoints => (n, self.variables() as u64),
+        };
+        let (a, b) = (ones(&self.a_density), ones(&self.b_density));
+        same_count(
+            "IC points (one more than public inputs)",
+            u64::from(self.public_count) + 1,
+            self.vk.ic.len() as u64,
+        )?;
+        same_count("H points (from the domain)", h, self.h.len() as u64)?;
+        same_count("L points (from the variables)", l, self.l.len() as u64)?;
+        same_count("A points (from the variables used in A)", a, self.a.len() as u64)?;
+        same_count("B points in G1 (from the variables used in B)", b, self.b_g1.len() as u64)?;
+        same_count("B points in G2 (from the variables used in B)", b, self.b_g2.len() as u64)
+    }
+}
+
+fn same_count(what: &'static str, expected: u64, found: u64) -> Result<(), KeyError> {
+    if expected == found { Ok(()) } else { Err(KeyError::Count { what, expected, found }) }
 }

@@ -4,12 +4,14 @@
 //! in `zkhost-cuda`) and [`SegmentSink`] (what a guest's assignment is written to).
 
 pub mod assignment;
+pub mod formats;
 pub mod key;
 pub mod points;
 pub mod proof;
 pub mod prover;
 pub mod r1cs;
 pub mod scalar;
+mod subgroup;
 
 pub use assignment::{Assignment, Encoding, SegmentSink};
 pub use key::{HBasis, ProvingKey, VerifyingKey};

@@ -2,13 +2,19 @@
 //!
 //! Affine, Montgomery coordinates (R = 2^384), little-endian u64 limbs, x before y, in G2 c0 before c1; the point at
 //! infinity is all zero. This is also the layout of `blst_p1_affine` and `blst_p2_affine`.
+//!
+//! Files carry points in Zcash's encoding: big-endian coordinates, in G2 the imaginary part first, three flag bits
+//! (compressed, infinity, sign) in the first byte.
 
-use blst::{blst_fp, blst_fp2, blst_p1_affine, blst_p2_affine};
+use blst::{BLST_ERROR, blst_fp, blst_fp2, blst_p1_affine, blst_p2_affine};
 use blstrs::{G1Affine, G2Affine};
 use bytemuck::{Pod, Zeroable};
 
 /// A coordinate: six limbs, Montgomery.
 pub type FpLimbs = [u64; 6];
+
+/// The flag bit of a compressed encoding.
+const COMPRESSED_FLAG: u8 = 0x80;
 
 /// An affine point of G1, 96 bytes.
 #[repr(C)]
@@ -30,30 +36,115 @@ pub struct G2Point {
     pub y: [FpLimbs; 2],
 }
 
+/// What is wrong with an encoded point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PointError {
+    /// Flags or a coordinate that no encoder writes.
+    #[error("the point's flag bits are wrong or a coordinate is not below the field's modulus")]
+    Encoding,
+    /// Coordinates that do not satisfy the curve's equation.
+    #[error("the point is not on the curve")]
+    NotOnCurve,
+    /// A point of another order.
+    #[error("the point is not in the subgroup of order r")]
+    NotInSubgroup,
+    /// The point at infinity where it has no place.
+    #[error("the point is the point at infinity, which is not allowed here")]
+    Infinity,
+}
+
+impl From<BLST_ERROR> for PointError {
+    fn from(error: BLST_ERROR) -> Self {
+        match error {
+            BLST_ERROR::BLST_POINT_NOT_ON_CURVE => Self::NotOnCurve,
+            BLST_ERROR::BLST_POINT_NOT_IN_GROUP => Self::NotInSubgroup,
+            _ => Self::Encoding,
+        }
+    }
+}
+
+/// What the two groups have in common, for code that reads and checks either.
+pub trait Point: Pod + Eq + Send + Sync {
+    /// Bytes of the uncompressed encoding.
+    const ENCODED_BYTES: usize;
+    /// Read the uncompressed encoding: the point is on the curve, not necessarily in the subgroup, and may be infinity.
+    ///
+    /// Panics if `bytes` has another length than [`Self::ENCODED_BYTES`].
+    fn decode(bytes: &[u8]) -> Result<Self, PointError>;
+    /// Append the uncompressed encoding.
+    fn encode(&self, out: &mut Vec<u8>);
+    /// Whether this is the point at infinity.
+    fn is_infinity(&self) -> bool {
+        *self == Self::zeroed()
+    }
+    /// Whether this point, on the curve, is in the subgroup of order r.
+    fn is_in_subgroup(&self) -> bool;
+}
+
+impl Point for G1Point {
+    const ENCODED_BYTES: usize = 96;
+
+    fn decode(bytes: &[u8]) -> Result<Self, PointError> {
+        assert_eq!(bytes.len(), Self::ENCODED_BYTES, "a point of G1 takes 96 bytes");
+        if bytes[0] & COMPRESSED_FLAG != 0 {
+            return Err(PointError::Encoding);
+        }
+        let mut point = blst_p1_affine::default();
+        // SAFETY: the input is 96 readable bytes, as asserted; the output is a plain value.
+        match unsafe { blst::blst_p1_deserialize(&mut point, bytes.as_ptr()) } {
+            BLST_ERROR::BLST_SUCCESS => Ok(point.into()),
+            error => Err(error.into()),
+        }
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&G1Affine::from(*self).to_uncompressed());
+    }
+
+    fn is_in_subgroup(&self) -> bool {
+        G1Affine::from(*self).is_torsion_free().into()
+    }
+}
+
+impl Point for G2Point {
+    const ENCODED_BYTES: usize = 192;
+
+    fn decode(bytes: &[u8]) -> Result<Self, PointError> {
+        assert_eq!(bytes.len(), Self::ENCODED_BYTES, "a point of G2 takes 192 bytes");
+        if bytes[0] & COMPRESSED_FLAG != 0 {
+            return Err(PointError::Encoding);
+        }
+        let mut point = blst_p2_affine::default();
+        // SAFETY: the input is 192 readable bytes, as asserted; the output is a plain value.
+        match unsafe { blst::blst_p2_deserialize(&mut point, bytes.as_ptr()) } {
+            BLST_ERROR::BLST_SUCCESS => Ok(point.into()),
+            error => Err(error.into()),
+        }
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&G2Affine::from(*self).to_uncompressed());
+    }
+
+    fn is_in_subgroup(&self) -> bool {
+        G2Affine::from(*self).is_torsion_free().into()
+    }
+}
+
 impl G1Point {
     /// The point at infinity.
     pub const INFINITY: Self = Self { x: [0; 6], y: [0; 6] };
-
-    /// Whether this is the point at infinity.
-    pub fn is_infinity(&self) -> bool {
-        *self == Self::INFINITY
-    }
 }
 
 impl G2Point {
     /// The point at infinity.
     pub const INFINITY: Self = Self { x: [[0; 6]; 2], y: [[0; 6]; 2] };
-
-    /// Whether this is the point at infinity.
-    pub fn is_infinity(&self) -> bool {
-        *self == Self::INFINITY
-    }
 }
 
 impl From<G1Affine> for G1Point {
     fn from(p: G1Affine) -> Self {
-        let p: &blst_p1_affine = p.as_ref();
-        G1Point { x: p.x.l, y: p.y.l }
+        (*p.as_ref()).into()
     }
 }
 
@@ -71,21 +162,15 @@ impl From<blst_p1_affine> for G1Point {
 
 impl From<G1Point> for G1Affine {
     fn from(p: G1Point) -> Self {
-        let mut bytes = [0; 96];
-        // SAFETY: the output is the 96 bytes that an uncompressed point of G1 takes; the input is a plain value.
-        unsafe { blst::blst_p1_affine_serialize(bytes.as_mut_ptr(), &p.into()) };
-        G1Affine::from_uncompressed_unchecked(&bytes).expect("what blst wrote it reads")
+        let mut out = G1Affine::default();
+        *out.as_mut() = p.into();
+        out
     }
 }
 
 impl From<G2Affine> for G2Point {
     fn from(p: G2Affine) -> Self {
-        let mut out = blst_p2_affine::default();
-        let bytes = p.to_uncompressed();
-        // SAFETY: the input is the 192 bytes of an uncompressed point of G2; the output is a plain value.
-        let code = unsafe { blst::blst_p2_deserialize(&mut out, bytes.as_ptr()) };
-        debug_assert_eq!(code, blst::BLST_ERROR::BLST_SUCCESS);
-        out.into()
+        (*p.as_ref()).into()
     }
 }
 
@@ -105,9 +190,8 @@ impl From<blst_p2_affine> for G2Point {
 
 impl From<G2Point> for G2Affine {
     fn from(p: G2Point) -> Self {
-        let mut bytes = [0; 192];
-        // SAFETY: the output is the 192 bytes that an uncompressed point of G2 takes; the input is a plain value.
-        unsafe { blst::blst_p2_affine_serialize(bytes.as_mut_ptr(), &p.into()) };
-        G2Affine::from_uncompressed_unchecked(&bytes).expect("what blst wrote it reads")
+        let mut out = G2Affine::default();
+        *out.as_mut() = p.into();
+        out
     }
 }

@@ -1,0 +1,86 @@
+//! What is wrong with a file.
+
+use crate::points::PointError;
+use crate::r1cs::ShapeError;
+
+/// Why a file was refused: which format, where in it, what is wrong. The caller knows the file's name and puts it first.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{format}: {section}{}: {problem}", self.entry())]
+pub struct DecodeError {
+    /// The format read.
+    pub format: &'static str,
+    /// The part of the file.
+    pub section: &'static str,
+    /// The entry of that part, from 0, if it is a list.
+    pub index: Option<u64>,
+    /// What is wrong.
+    pub problem: Problem,
+}
+
+impl DecodeError {
+    fn entry(&self) -> String {
+        self.index.map(|index| format!(", entry {index}")).unwrap_or_default()
+    }
+}
+
+/// What is wrong with a part of a file.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Problem {
+    /// It ends too early.
+    #[error("the file ends {missing} bytes too early; it is empty or incomplete, get it again")]
+    Truncated {
+        /// Bytes that are missing, at least.
+        missing: u64,
+    },
+    /// It goes on after its end.
+    #[error("{bytes} bytes follow where the file should end")]
+    Trailing {
+        /// How many.
+        bytes: u64,
+    },
+    /// It goes on after its end, which only a pinned digest makes acceptable.
+    #[error(
+        "{bytes} bytes follow the key proper, as in keys from a ceremony, and nothing vouches for them; if you know where \
+         this file comes from, pin its SHA-256, {sha256}"
+    )]
+    UnpinnedTrailer {
+        /// How many.
+        bytes: u64,
+        /// The whole file's digest.
+        sha256: String,
+    },
+    /// It is not the file that was pinned.
+    #[error("the file's SHA-256 is {found}, pinned was {expected}; it is damaged or another file, get it again")]
+    Digest {
+        /// The pinned digest.
+        expected: String,
+        /// The file's.
+        found: String,
+    },
+    /// A bad point.
+    #[error("{0}")]
+    Point(#[from] PointError),
+    /// A scalar that is not reduced.
+    #[error("the scalar is not below the modulus r")]
+    Unreduced,
+    /// A field has another value than the only ones possible.
+    #[error("{what} is {found}, expected {expected}")]
+    Unexpected {
+        /// Which field.
+        what: &'static str,
+        /// What it may be.
+        expected: String,
+        /// What it is.
+        found: String,
+    },
+    /// A section is missing.
+    #[error("the file has no such section; it is incomplete or another kind of file")]
+    NoSection,
+    /// What was read is no constraint system.
+    #[error(transparent)]
+    Shape(#[from] ShapeError),
+    /// It is of another field than BLS12-381's.
+    #[error("the file is of another prime field; compile for BLS12-381 (circom: --prime bls12381)")]
+    OtherField,
+}
