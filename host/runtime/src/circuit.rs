@@ -117,7 +117,7 @@ impl Circuit {
         let wit::Counts { publics, aux, constraints } = counts.map_err(|error| fault(refused(error)))?;
         let recorder = instance.state().take_shape("record-shape").map_err(|fault| self.error(place.export, fault))?;
         let counts = Counts { publics, aux, constraints };
-        recorder.finish(counts).map_err(|error| self.error(place.export, Fault::Contradiction(error.to_string())))
+        recorder.finish(counts).map_err(|error| self.error(place.export, Fault::shape(error, Fault::Contradiction)))
     }
 
     /// Open a job: one input, parsed and checked by the circuit, in an instance of its own.
