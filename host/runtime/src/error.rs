@@ -178,7 +178,7 @@ impl Fault {
             // The field has no larger domain, whatever the settings.
             _ => return otherwise(error.to_string()),
         };
-        Fault::count(format!("the circuit has more {what} than the limit"), limit, setting)
+        Fault::count(format!("the circuit has too many {what}"), limit, setting)
     }
 
     /// A limit on a number of things was passed.
