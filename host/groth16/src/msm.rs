@@ -14,9 +14,10 @@ mod pairwise;
 mod terms;
 mod window;
 
+pub use coordinate::Coordinate;
 pub use digits::SignedScalar;
+pub use pairwise::Summable;
 pub use terms::{Plan, Query, SecretSignedScalars, Terms};
-pub(crate) use pairwise::Summable;
 
 use group::Group;
 use rayon::prelude::*;

@@ -303,9 +303,9 @@ fn folded_l(r1cs: &R1cs, powers: &Powers, l: SecretScalars) -> SecretScalars {
 fn combine(r1cs: &R1cs, id: MatrixId, weights: &[Scalar]) -> SecretScalars {
     let (matrix, coefficients) = (r1cs.matrix(id), r1cs.coefficients());
     let mut out = SecretScalars::zeros(r1cs.variables());
-    for row in 0..matrix.rows() {
+    for (row, weight) in (0..matrix.rows()).zip(weights) {
         for (column, coefficient) in matrix.row(row) {
-            out[column as usize] += coefficients[coefficient as usize] * weights[row];
+            out[column as usize] += coefficients[coefficient as usize] * weight;
         }
     }
     out
