@@ -2,7 +2,7 @@
 //!
 //! Groth16, <https://eprint.iacr.org/2016/260>, with bellman's layout: standard generators, the rows "public * 0 = 0" after
 //! the constraints, queries without the variables whose polynomial is zero. With [`HBasis::QuotientPoints`] the secrets give
-//! P and L' directly, by formulas (1) and (2) of `reference/prover-algebra.md`.
+//! P and L' directly, by formulas (1) and (2) of `ALGEBRA.md`.
 
 use crate::fixed_base::FixedBase;
 use crate::key::{HBasis, ProvingKey, RootGenerator, VerifyingKey};

@@ -231,3 +231,22 @@ fn zeto_i186_a_key_without_phase_two_is_refused_unless_for_tests() {
     assert_eq!(import(Phase2::Required), Err(KeyError::NoPhase2));
     assert_eq!(import(Phase2::MayBeMissingForTests), Ok(()));
 }
+
+/// Read a ceremony key; its counts are those of the circuit: H, L, A, B in G1, B in G2.
+fn check_ceremony_key(name: &str, ic: usize, counts: [usize; 5]) {
+    let path = format!("{}/../../build/sapling/{name}.params", env!("CARGO_MANIFEST_DIR"));
+    let bytes = std::fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}; run `make sapling-keys` first"));
+    let known = known_params(bytes.len() as u64).unwrap();
+    assert_eq!(known.name, name);
+    let key = read_params(&bytes, Subgroup::Check, Trailer::Pinned(known.sha256)).unwrap();
+    assert_eq!([key.h.len(), key.l.len(), key.a.len(), key.b_g1.len(), key.b_g2.len()], counts);
+    assert_eq!((key.vk.ic.len(), key.trailer_bytes), (ic, 52_836));
+    let refused = read_params(&bytes, Subgroup::CheckedBefore, Trailer::None).err().unwrap();
+    assert!(matches!(refused.problem, Problem::UnpinnedTrailer { bytes: 52_836, .. }), "{refused}");
+}
+
+#[test]
+fn sapling_o9_the_ceremony_keys_are_read_with_their_trailers() {
+    check_ceremony_key("sapling-spend", 8, [131_071, 98_638, 85_390, 61_300, 61_300]);
+    check_ceremony_key("sapling-output", 6, [8_191, 7_821, 6_298, 4_850, 4_850]);
+}
