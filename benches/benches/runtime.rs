@@ -2,7 +2,7 @@
 //! code is cached takes to load (`component_load`).
 
 use sapling_spend::SaplingSpend;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 use zkhost_benches::{Measurement, milliseconds, paired};
 use zkhost_groth16::assignment::SegmentWriter;
@@ -59,7 +59,7 @@ fn sandbox_assign(circuit: &Circuit, job: &mut Job, layout: &Layout, shape: &R1c
 
 fn spend_witness(
     runtime: &Runtime,
-    component: &PathBuf,
+    component: &Path,
     suffix: &str,
     input: &[u8],
     native: &NativeJob<SaplingSpend>,
