@@ -226,3 +226,17 @@ fn inversion_is_that_of_the_field() {
     let guest = Guest { assign: call(MODULUS), ..Guest::default() };
     check_fails(&guest.load(Limits::default()), &["`invert-one`", "not below the modulus"]);
 }
+
+#[test]
+fn an_instance_finds_nothing_of_the_one_before_in_its_memory() {
+    // Count up a word far from all data, then write it: it is 1 in every instance whose memory was zero.
+    let count = "(i64.store (i32.const 60000) (i64.add (i64.load (i32.const 60000)) (i64.const 1)))";
+    let copy = format!("(i64.store (i32.const {ELEMENTS}) (i64.load (i32.const 60000)))");
+    let circuit = Guest { open: count.into(), assign: copy + &write_groups(0, 1), ..Guest::default() }
+        .load(Limits { instances: 1, ..Limits::default() });
+    for _ in 0..20 {
+        let mut job = circuit.open(b"", &Input::from(vec![])).unwrap();
+        let sink = job.assign(0, 0, Kept::default()).unwrap();
+        assert_eq!(sink.0.lock().unwrap().1, [1]);
+    }
+}
