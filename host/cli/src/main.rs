@@ -1,7 +1,6 @@
 //! The zkhost command.
 
 mod build;
-mod cache;
 mod circuit;
 mod commands;
 mod error;
@@ -12,6 +11,7 @@ mod limits;
 mod output;
 mod progress;
 mod scalars;
+mod version;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
@@ -20,7 +20,7 @@ use std::process::ExitCode;
 
 /// Groth16 proofs for circuits that arrive as WebAssembly components
 #[derive(Parser)]
-#[command(name = "zkhost", version, arg_required_else_help = true)]
+#[command(name = "zkhost", version, long_version = version::LONG.as_str(), arg_required_else_help = true)]
 #[command(after_help = "\
 From a new circuit to a verified proof:
   zkhost new product && cd product
@@ -67,8 +67,8 @@ fn main() -> ExitCode {
     if matches!(cli.command, Command::CompileWorker) {
         return zkhost_runtime::compile_worker_main();
     }
-    interrupt::install();
     let output = Output::new(cli.json);
+    interrupt::install(output);
     match run(&cli.command, output) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => ExitCode::from(output.failure(&error)),

@@ -11,7 +11,6 @@ use serde::Serialize;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use zkhost_groth16::key::Phase2;
 use zkhost_groth16::{CpuProver, Prover};
 
 /// Runs at most.
@@ -28,6 +27,8 @@ pub struct BenchArgs {
     /// The key image, made by `zkhost setup` or `zkhost import-key` for this circuit
     #[arg(long, short, value_name = "FILE")]
     key: PathBuf,
+    #[command(flatten)]
+    phase2: keys::Phase2Args,
     /// The input, a file in the circuit's own form
     #[arg(long, short, value_name = "FILE")]
     input: PathBuf,
@@ -64,7 +65,7 @@ pub fn run(args: &BenchArgs, output: Output) -> Result<()> {
         let input = loaded.read_input(&args.input)?;
         let layout = loaded.plan(&mut stages)?;
         let shape = loaded.shape(&mut stages)?;
-        let key = stages.run("open key", || keys::open(&args.key, Phase2::MayBeMissingForTests))?;
+        let key = stages.run("open key", || keys::open(&args.key, args.phase2.phase2()))?;
         let prover = CpuProver::new(key, Arc::clone(&shape));
         let prover = prover.with_context(|| format!("key {}", args.key.display()))?;
         let job = Job { input: &input, layout: &layout, shape: &shape };

@@ -12,7 +12,6 @@ use serde_json::Value;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use zkhost_groth16::key::Phase2;
 use zkhost_groth16::{CpuProver, PreparedVerifyingKey, Proof, ProveError, Prover, ProvingKey, Scalar};
 
 /// Prove an input
@@ -29,6 +28,8 @@ pub struct ProveArgs {
     /// The key image, made by `zkhost setup` or `zkhost import-key` for this circuit
     #[arg(long, short, value_name = "FILE")]
     key: PathBuf,
+    #[command(flatten)]
+    phase2: keys::Phase2Args,
     /// The input, a file in the circuit's own form, `-` for standard input; it stays secret
     #[arg(long, short, value_name = "FILE")]
     input: PathBuf,
@@ -41,6 +42,9 @@ pub struct ProveArgs {
     /// Also write the verifying key, in bellman's format
     #[arg(long, value_name = "FILE")]
     vk_out: Option<PathBuf>,
+    /// Overwrite a verifying key that exists
+    #[arg(long)]
+    force: bool,
 }
 
 #[derive(Serialize)]
@@ -69,12 +73,16 @@ impl fmt::Display for ProveResult {
 
 /// Run the command.
 pub fn run(args: &ProveArgs, output: Output) -> Result<()> {
+    let [component, params] = args.circuit.files();
+    let inputs = [component, params, Some(&args.key), Some(&args.input)].map(|path| path.map(AsRef::as_ref));
+    files::check_outputs(&[Some(&args.out), args.public_out.as_deref(), args.vk_out.as_deref()], &inputs)?;
+    args.vk_out.as_deref().map_or(Ok(()), |path| files::refuse_overwrite(path, args.force))?;
     let mut stages = Stages::new(output);
     let loaded = args.circuit.load(&mut stages)?;
     let input = loaded.read_input(&args.input)?;
     let layout = loaded.plan(&mut stages)?;
     let shape = loaded.shape(&mut stages)?;
-    let key = stages.run("open key", || keys::open(&args.key, Phase2::MayBeMissingForTests))?;
+    let key = stages.run("open key", || keys::open(&args.key, args.phase2.phase2()))?;
     let named = || format!("key {}", args.key.display());
     let prover = CpuProver::new(Arc::clone(&key), Arc::clone(&shape)).with_context(named)?;
     if !key.proven {
@@ -126,7 +134,7 @@ pub fn prove_partitions(
                 match prover.prove(&assignment) {
                     Ok(proof) => proofs.push(proof),
                     Err(ProveError::Unsatisfied(broken)) => {
-                        return Err(loaded.name_constraint(partition, broken)?.into());
+                        return Err(loaded.name_constraint(partition, broken).into());
                     }
                     Err(error) => return Err(error.into()),
                 }
