@@ -85,7 +85,6 @@ fn check_quotient(stream: &Stream, domain: &Domain, data: Slice<'_, Limbs>, shif
     let (log_n, n, j) = (domain.log_n(), domain.len(), domain.len() / 7 + 1);
     let w = RootGenerator::Seven.root_of_unity(log_n);
     for (k, base) in [(0, w), (1, w.square())] {
-        let mut power = Scalar::ONE;
         let values: Vec<Limbs> = std::iter::successors(Some(Scalar::ONE), |power| Some(power * base))
             .take(n)
             .map(|x| to_montgomery(&x))

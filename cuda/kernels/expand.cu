@@ -82,3 +82,13 @@ extern "C" __global__ void expand_aux(const uint64_t* masks, const uint32_t* ran
         fr_store(z + i, (masks[2 * group + 1] >> bit) & 1 ? fr_t::one() : fr_t::zero());
     }
 }
+
+// For each variable the index of its base among `len` bases from `first` on, all ones if it has none there. Without
+// `positions` variable i has base i.
+extern "C" __global__ void expand_positions(const uint32_t* positions, uint32_t count, uint32_t first, uint32_t len,
+                                            uint32_t* out) {
+    const uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= count) return;
+    const uint32_t position = positions == nullptr ? i : positions[i];
+    out[i] = position != 0xffffffff && position >= first && position - first < len ? position - first : 0xffffffff;
+}

@@ -200,7 +200,7 @@ static ZK_INLINE void twist(fr_t& x, const tile_t& tile, uint32_t row, const ntt
 extern __shared__ uint4 tile_memory[];
 
 // Decimation in frequency; `before` scales what is read, `after` what is written.
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS_MAX, 2)
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS_MAX, 3)
 ntt_dif(fr_t* data, const fr_t* roots, const fr_t* inner, ntt_pass_t pass, ntt_factors_t before, ntt_factors_t after) {
     data += size_t(blockIdx.y) << pass.log_n;
     const tile_t tile(pass, blockIdx.x, threadIdx.x);
@@ -223,7 +223,7 @@ ntt_dif(fr_t* data, const fr_t* roots, const fr_t* inner, ntt_pass_t pass, ntt_f
 }
 
 // Decimation in time. With a multiplicand the result is finished: data[i] = data[i] * multiplicand[i] * constant.
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS_MAX, 2)
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS_MAX, 3)
 ntt_dit(fr_t* data, const fr_t* roots, const fr_t* inner, ntt_pass_t pass, ntt_factors_t before, ntt_factors_t after,
         const fr_t* multiplicand, fr_t constant) {
     data += size_t(blockIdx.y) << pass.log_n;
@@ -249,7 +249,7 @@ ntt_dit(fr_t* data, const fr_t* roots, const fr_t* inner, ntt_pass_t pass, ntt_f
 
 // The last pass of an inverse transform to bit-reversed order, a scaling, and the first pass of a forward transform back:
 // both work on the same consecutive elements, so the vector crosses memory once instead of twice.
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS_MAX, 2)
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS_MAX, 3)
 ntt_inverse_scale_forward(fr_t* data, const fr_t* inner, ntt_pass_t pass, ntt_factors_t middle) {
     data += size_t(blockIdx.y) << pass.log_n;
     const tile_t tile(pass, blockIdx.x, threadIdx.x);

@@ -103,11 +103,8 @@ impl<'a> DeviceAssignment<'a> {
     }
 
     /// z for a multiplication.
-    pub fn scalars<'b>(&self, positions: Option<Slice<'b, u32>>) -> Scalars<'b>
-    where
-        'a: 'b,
-    {
-        Scalars { dense: self.head, packed: Some(self.packed), positions }
+    pub fn scalars(&self) -> Scalars<'a> {
+        Scalars { dense: self.head, packed: Some(self.packed), positions: None }
     }
 
     fn unpack(

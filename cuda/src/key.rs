@@ -1,64 +1,95 @@
-//! A proving key and its circuit, resident in device memory.
+//! A proving key and its circuit on a device.
 
 use std::sync::Arc;
 
 use ff::Field;
-use zkhost_groth16::{BoundKey, HBasis, ProvingKey, R1cs, Scalar, r1cs::MAX_LOG2_DOMAIN, scalar::Limbs};
+use zkhost_groth16::{BoundKey, HBasis, ProvingKey, R1cs, Scalar, r1cs::MAX_LOG2_DOMAIN};
 
 use crate::{
     circuit::DeviceCircuit,
     device::{Device, Stream},
     error::CudaError,
-    memory::{Arena, Buffer, Plain, Slice},
+    memory::Arena,
     msm::{G1, G2, Group, Table, Windows},
     ntt::{Domain, FactorTable, LOG_DOMAIN_MAX},
+    prover::SlotSizes,
+    query::{Query, positions},
 };
 
 /// Copies of the bases that are considered: more than there are windows are never of use.
 const COPIES_MAX: usize = 16;
 /// Device memory that is left to the driver and others, in bytes.
-const SPARE_BYTES: usize = 512 << 20;
-/// The position of a variable that has no base.
-const POSITION_NONE: u32 = u32::MAX;
+const SPARE_BYTES: usize = 256 << 20;
+/// log2 of the bases that are streamed at a time, at most and at least.
+const LOG_CHUNK_MAX: u32 = 20;
+const LOG_CHUNK_MIN: u32 = 8;
 
-/// A query of a key: bases with precomputed multiples, and which variable has which.
-pub(crate) struct Query<G: Group> {
-    pub(crate) table: Table<G>,
-    positions: Option<Buffer<u32>>,
-}
-
-impl<G: Group> Query<G> {
-    /// The index of each variable's base; none if every variable has the base of its own index.
-    pub(crate) fn positions(&self) -> Option<Slice<'_, u32>> {
-        self.positions.as_ref().map(Buffer::as_slice)
-    }
-}
-
-/// The windows of the four multiplications.
+/// How a key lies in memory: the windows of its four multiplications, and how many bases are streamed at a time if they
+/// are not resident.
 #[derive(Clone, Copy)]
-pub(crate) struct KeyWindows {
+pub(crate) struct Layout {
     pub(crate) a: Windows,
     pub(crate) b: Windows,
     pub(crate) l: Windows,
     pub(crate) h: Windows,
+    pub(crate) chunk: Option<usize>,
 }
 
-impl KeyWindows {
-    fn new(key: &ProvingKey, copies_max: usize) -> Self {
+impl Layout {
+    fn resident(key: &ProvingKey, copies_max: usize) -> Self {
         let windows = |len: usize| Windows::for_len(len, copies_max);
-        Self { a: windows(key.a.len()), b: windows(key.b_g2.len()), l: windows(key.l.len()), h: windows(key.h.len()) }
+        let (a, b) = (windows(key.a.len()), windows(key.b_g2.len()));
+        Self { a, b, l: windows(key.l.len()), h: windows(key.h.len()), chunk: None }
     }
 
+    fn streamed(key: &ProvingKey, chunk: usize) -> Self {
+        let windows = |len: usize| Windows::for_len(len.min(chunk), 1);
+        let (a, b) = (windows(key.a.len()), windows(key.b_g2.len()));
+        Self { a, b, l: windows(key.l.len()), h: windows(key.h.len()), chunk: Some(chunk) }
+    }
+
+    /// Bytes of the tables: none if bases are streamed.
     fn table_bytes(&self, key: &ProvingKey) -> usize {
+        if self.chunk.is_some() {
+            return 0;
+        }
         Table::<G1>::bytes(key.a.len(), self.a)
             + Table::<G2>::bytes(key.b_g2.len(), self.b)
             + Table::<G1>::bytes(key.l.len(), self.l)
             + Table::<G1>::bytes(key.h.len(), self.h)
     }
+
+    /// Bytes of what filling the tables takes.
+    fn fill_bytes(key: &ProvingKey) -> usize {
+        let g1 = [key.a.len(), key.l.len(), key.h.len()].map(Table::<G1>::scratch_bytes);
+        g1.into_iter().fold(Table::<G2>::scratch_bytes(key.b_g2.len()), usize::max)
+    }
+
+    /// The layout with the most copies of the bases that fits beside the provers' scratch memory; the bases stay on the
+    /// host if not even they do.
+    fn affordable(
+        device: &Device,
+        key: &ProvingKey,
+        circuit: &DeviceCircuit,
+        provers: usize,
+    ) -> Result<Self, CudaError> {
+        let available = device.available_bytes()?.saturating_sub(SPARE_BYTES);
+        let resident = (1..=COPIES_MAX).rev().map(|copies| Self::resident(key, copies));
+        let streamed = (LOG_CHUNK_MIN..=LOG_CHUNK_MAX).rev().map(|log| Self::streamed(key, 1 << log));
+        let mut asked_bytes = 0;
+        for layout in resident.chain(streamed) {
+            let slots = provers * SlotSizes::new(device, key, circuit, &layout)?.bytes();
+            asked_bytes = layout.table_bytes(key) + slots.max(Self::fill_bytes(key));
+            if asked_bytes <= available {
+                return Ok(layout);
+            }
+        }
+        Err(CudaError::OutOfMemory { asked_bytes, used_bytes: device.used_bytes() })
+    }
 }
 
-/// A proving key bound to its circuit, on a device: fixed bases with multiples as memory allows, the matrices A and B, and
-/// the tables of the transforms. Any number of [`crate::CudaProver`]s may use one.
+/// A proving key bound to its circuit, on a device: fixed bases with multiples as memory allows (or streamed from the host
+/// where it does not allow the bases themselves), the matrices A and B, and the tables of the transforms. Any number of [`crate::CudaProver`]s may use one.
 pub struct CudaKey {
     pub(crate) bound: BoundKey,
     pub(crate) device: Arc<Device>,
@@ -69,6 +100,7 @@ pub struct CudaKey {
     pub(crate) b: Query<G2>,
     pub(crate) l: Query<G1>,
     pub(crate) h: Query<G1>,
+    pub(crate) layout: Layout,
 }
 
 impl CudaKey {
@@ -96,18 +128,18 @@ impl CudaKey {
         let inverse_n = Scalar::from(n).invert().expect("a power of two is not zero in Fr");
         let shift = FactorTable::powers_reversed(&stream, key.log2_domain, &inverse_n, &eta)?;
 
-        let windows = affordable_windows(device, key, &circuit, provers)?;
-        let scratch_bytes = [key.a.len(), key.l.len(), key.h.len()].map(Table::<G1>::scratch_bytes);
-        let scratch_bytes =
-            scratch_bytes.into_iter().max().unwrap_or(0).max(Table::<G2>::scratch_bytes(key.b_g2.len()));
-        let scratch = device.allocate::<u8>(scratch_bytes)?;
+        let layout = Layout::affordable(device, key, &circuit, provers)?;
+        let scratch = device.allocate::<u8>(if layout.chunk.is_none() { Layout::fill_bytes(key) } else { 0 })?;
         let mut arena = Arena::new(&scratch);
         let variables = key.variables();
+        let in_a = positions(&key.a_density, variables, key.a.len());
+        let in_b = positions(&key.b_density, variables, key.b_g2.len());
         let loaded = Self {
-            a: query(&stream, &mut arena, &key.a, windows.a, positions(&key.a_density, variables, key.a.len()))?,
-            b: query(&stream, &mut arena, &key.b_g2, windows.b, positions(&key.b_density, variables, key.b_g2.len()))?,
-            l: query(&stream, &mut arena, &key.l, windows.l, None)?,
-            h: query(&stream, &mut arena, &key.h, windows.h, None)?,
+            a: query(&stream, &mut arena, &key.a, layout.a, layout.chunk, in_a)?,
+            b: query(&stream, &mut arena, &key.b_g2, layout.b, layout.chunk, in_b)?,
+            l: query(&stream, &mut arena, &key.l, layout.l, layout.chunk, None)?,
+            h: query(&stream, &mut arena, &key.h, layout.h, layout.chunk, None)?,
+            layout,
             device: device.clone(),
             circuit,
             domain,
@@ -118,46 +150,10 @@ impl CudaKey {
         Ok(loaded)
     }
 
-    pub(crate) fn windows(&self) -> KeyWindows {
-        let (a, b, l, h) = (&self.a.table, &self.b.table, &self.l.table, &self.h.table);
-        KeyWindows { a: a.windows(), b: b.windows(), l: l.windows(), h: h.windows() }
+    /// Whether the bases are in device memory, or streamed to it for each proof.
+    pub fn is_resident(&self) -> bool {
+        self.layout.chunk.is_none()
     }
-}
-
-/// The windows with the most copies of the bases that fit beside the provers' scratch memory.
-fn affordable_windows(
-    device: &Device,
-    key: &ProvingKey,
-    circuit: &DeviceCircuit,
-    provers: usize,
-) -> Result<KeyWindows, CudaError> {
-    let available = device.available_bytes()?.saturating_sub(SPARE_BYTES);
-    let mut asked_bytes = 0;
-    for copies in (1..=COPIES_MAX).rev() {
-        let windows = KeyWindows::new(key, copies);
-        let slot = crate::prover::SlotSizes::new(device, key, circuit, &windows)?;
-        asked_bytes = windows.table_bytes(key) + provers * slot.bytes();
-        if asked_bytes <= available {
-            return Ok(windows);
-        }
-    }
-    Err(CudaError::OutOfMemory { asked_bytes, used_bytes: device.used_bytes() })
-}
-
-/// Where each variable's base is; none if all have one.
-fn positions(density: &[u64], variables: usize, bases: usize) -> Option<Vec<u32>> {
-    if bases == variables {
-        return None;
-    }
-    let mut next = 0;
-    let position = |i: usize| {
-        if density[i / 64] >> (i % 64) & 1 == 0 {
-            return POSITION_NONE;
-        }
-        next += 1;
-        next - 1
-    };
-    Some((0..variables).map(position).collect())
 }
 
 fn query<G: Group>(
@@ -165,26 +161,11 @@ fn query<G: Group>(
     arena: &mut Arena<'_>,
     bases: &[G::Affine],
     windows: Windows,
+    chunk: Option<usize>,
     positions: Option<Vec<u32>>,
-) -> Result<Query<G>, CudaError>
-where
-    G::Affine: Plain,
-{
-    let device = stream.device();
-    let table = Table::allocate(device, bases.len(), windows)?;
-    stream.upload(table.bases(), bases)?;
-    table.fill(stream, arena)?;
-    let positions = positions
-        .map(|positions| -> Result<Buffer<u32>, CudaError> {
-            let buffer = device.allocate(positions.len())?;
-            stream.upload(buffer.as_slice(), &positions)?;
-            Ok(buffer)
-        })
-        .transpose()?;
-    Ok(Query { table, positions })
-}
-
-/// Bytes of two vectors over the domain.
-pub(crate) fn vectors_bytes(log_n: u32) -> usize {
-    Arena::bytes_for::<Limbs>(2 << log_n)
+) -> Result<Query<G>, CudaError> {
+    match chunk {
+        None => Query::resident(stream, arena, bases, windows, positions),
+        Some(chunk) => Query::streamed(stream, bases, windows, chunk, positions),
+    }
 }

@@ -6,6 +6,7 @@
 
 mod assignment;
 mod circuit;
+mod convert;
 pub mod device;
 pub mod error;
 mod key;
@@ -14,8 +15,10 @@ pub mod msm;
 pub mod ntt;
 mod pinned;
 mod prover;
+mod query;
 mod setup;
 
+pub use convert::to_quotient_points;
 pub use device::{Device, DeviceChoice, Kernel, Stream};
 pub use error::CudaError;
 pub use key::CudaKey;

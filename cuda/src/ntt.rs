@@ -152,7 +152,7 @@ impl FactorTable {
 }
 
 /// first * base^i for i < len, on the device; with `reversed_bits`, at the positions of so many bits reversed.
-fn powers(
+pub(crate) fn powers(
     stream: &Stream,
     len: usize,
     first: &Scalar,

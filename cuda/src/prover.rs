@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use blstrs::G1Projective;
 use zkhost_groth16::{
-    Assignment, BoundKey, ProveError, Prover, ProvingKey, R1cs,
+    Assignment, BoundKey, HBasis, ProveError, Prover, ProvingKey, R1cs,
     msm::{Plan as HostPlan, Query as HostQuery},
     prover::BaseProof,
     scalar::Limbs,
@@ -16,11 +16,13 @@ use zkhost_groth16::{
 use crate::{
     assignment::DeviceAssignment,
     circuit::DeviceCircuit,
+    convert::to_quotient_points,
     device::{Device, DeviceChoice, Stream},
     error::CudaError,
-    key::{CudaKey, KeyWindows, Query, vectors_bytes},
+    key::{CudaKey, Layout},
     memory::{Arena, Buffer},
-    msm::{G1, G2, Group, Plan, Scalars, Sums, Windows, sum, sum_scratch_bytes},
+    msm::{G1, G2, Scalars, Windows},
+    query::{Pending, Query},
 };
 
 /// Room for the few points that a multiplication leaves for the host, in bytes.
@@ -37,33 +39,25 @@ impl SlotSizes {
         device: &Device,
         key: &ProvingKey,
         circuit: &DeviceCircuit,
-        windows: &KeyWindows,
+        layout: &Layout,
     ) -> Result<Self, CudaError> {
-        let variables = key.variables();
-        // Plans stay until their sums are taken; what a plan or a sum needs meanwhile is used again by the next.
-        let plan =
-            |w: Windows| Arena::bytes_for::<[u32; 2]>(variables * w.count() as usize) + Arena::bytes_for::<u32>(1);
+        let (variables, n, chunk) = (key.variables(), 1 << key.log2_domain, layout.chunk);
         let meanwhile = [
-            Plan::scratch_bytes(variables, windows.a),
-            Plan::scratch_bytes(variables, windows.b),
-            Plan::scratch_bytes(variables, windows.l),
-            sum_scratch_bytes::<G1>(device, variables, windows.a)?,
-            sum_scratch_bytes::<G2>(device, variables, windows.b)?,
-            sum_scratch_bytes::<G1>(device, variables, windows.l)?,
+            Query::<G1>::scratch_bytes(device, key.a.len(), variables, layout.a, chunk)?,
+            Query::<G2>::scratch_bytes(device, key.b_g2.len(), variables, layout.b, chunk)?,
+            Query::<G1>::scratch_bytes(device, key.l.len(), variables, layout.l, chunk)?,
         ];
-        let n = 1 << key.log2_domain;
+        // Plans of resident queries stay until their sums are taken; what a query needs meanwhile is used again by the next.
+        let plan = |w: Windows| Arena::bytes_for::<[u32; 2]>(variables * w.count() as usize) + RESULT_BYTES_MAX;
+        let plans = if chunk.is_none() { plan(layout.a) + plan(layout.b) + plan(layout.l) } else { 0 };
         Ok(Self {
             witness: DeviceAssignment::bytes(key.public_count as usize, key.aux_count as usize)
-                + plan(windows.a)
-                + plan(windows.b)
-                + plan(windows.l)
-                + 3 * RESULT_BYTES_MAX
-                + meanwhile.into_iter().max().unwrap_or(0),
-            quotient: vectors_bytes(key.log2_domain)
+                + plans
+                + meanwhile.into_iter().fold(0, usize::max),
+            quotient: Arena::bytes_for::<Limbs>(2 * n)
                 + circuit.scratch_bytes()
                 + RESULT_BYTES_MAX
-                + Plan::scratch_bytes(n, windows.h)
-                + sum_scratch_bytes::<G1>(device, n, windows.h)?,
+                + Query::<G1>::scratch_bytes(device, n, n, layout.h, chunk)?,
         })
     }
 
@@ -90,7 +84,7 @@ impl CudaProver {
     /// A prover over a resident key. Allocates all its device memory.
     pub fn new(key: Arc<CudaKey>) -> Result<Self, CudaError> {
         let device = &key.device;
-        let sizes = SlotSizes::new(device, &key.bound.key, &key.circuit, &key.windows())?;
+        let sizes = SlotSizes::new(device, &key.bound.key, &key.circuit, &key.layout)?;
         let slot = Slot {
             witness: device.stream()?,
             quotient: device.stream()?,
@@ -142,9 +136,10 @@ impl Slot {
         let mut quotient_arena = Arena::new(&self.quotient_memory);
         let h = self.quotient(key, &mut quotient_arena, &assigned)?;
 
-        let l = multiply(&self.witness, &mut arena, &key.l, &assigned)?;
-        let a = multiply(&self.witness, &mut arena, &key.a, &assigned)?;
-        let b = multiply(&self.witness, &mut arena, &key.b, &assigned)?;
+        let scalars = assigned.scalars();
+        let l = key.l.multiply(&self.witness, &mut arena, &scalars)?;
+        let a = key.a.multiply(&self.witness, &mut arena, &scalars)?;
+        let b = key.b.multiply(&self.witness, &mut arena, &scalars)?;
         let vk = &key.bound.key.vk;
         let (a, l) = (a.finish(&self.witness)? + vk.alpha_g1, l.finish(&self.witness)?);
         Ok(BaseProof { a, b: b.finish(&self.witness)? + vk.beta_g2, c: h.finish(&self.quotient)? + l })
@@ -156,33 +151,20 @@ impl Slot {
         key: &CudaKey,
         arena: &mut Arena<'a>,
         assigned: &DeviceAssignment<'_>,
-    ) -> Result<Sums<'a, G1>, CudaError> {
+    ) -> Result<Pending<'a, G1>, CudaError> {
         let n = key.domain.len();
         let vectors = arena.take::<Limbs>(2 * n)?;
         key.circuit.evaluate(&self.quotient, arena, assigned.z(), vectors)?;
         key.domain.coset_product(&self.quotient, vectors, &key.shift)?;
-        let scalars = Scalars::dense(vectors.slice(0, n)?);
-        let plan = Plan::new(&self.quotient, arena, &scalars, key.h.table.windows(), n)?;
-        sum(&self.quotient, arena, &plan, key.h.table.points())
+        key.h.multiply(&self.quotient, arena, &Scalars::dense(vectors.slice(0, n)?))
     }
-}
-
-/// Queues the sum of a query's bases times z.
-fn multiply<'a, G: Group>(
-    stream: &Stream,
-    arena: &mut Arena<'a>,
-    query: &Query<G>,
-    assigned: &DeviceAssignment<'_>,
-) -> Result<Sums<'a, G>, CudaError> {
-    let scalars = assigned.scalars(query.positions());
-    let plan = Plan::new(stream, arena, &scalars, query.table.windows(), query.table.len())?;
-    sum(stream, arena, &plan, query.table.points())
 }
 
 /// A prover on the device that was chosen, and a sentence if that is not used.
 ///
 /// The CPU proves when it was chosen, when there is no usable device or too little memory on it, and, unless a device was
-/// asked for by number, when the domain is so small that the CPU is as fast.
+/// asked for by number, when the domain is so small that the CPU is as fast. A key with a monomial H query is converted
+/// first, which for large domains is worth doing once and storing: see [`to_quotient_points`].
 pub fn open_prover(
     choice: DeviceChoice,
     key: Arc<ProvingKey>,
@@ -197,7 +179,12 @@ pub fn open_prover(
     }
     let (device, why) = choice.open();
     let Some(device) = device else { return Ok((cpu(key, r1cs)?, why)) };
-    match CudaKey::new(&device, key.clone(), r1cs.clone(), 1).and_then(|key| CudaProver::new(Arc::new(key))) {
+    let converted = match key.h_basis {
+        HBasis::QuotientPoints => Ok(key.clone()),
+        HBasis::Monomial => to_quotient_points(&device, &key, &r1cs).map(Arc::new),
+    };
+    let opened = converted.and_then(|key| CudaKey::new(&device, key, r1cs.clone(), 1));
+    match opened.and_then(|key| CudaProver::new(Arc::new(key))) {
         Ok(prover) => Ok((Box::new(prover), None)),
         Err(error) => Ok((cpu(key, r1cs)?, Some(format!("{error}; proving on the CPU")))),
     }

@@ -7,7 +7,7 @@ mod common;
 use std::sync::Arc;
 
 use ff::Field;
-use zkhost_cuda::{CudaKey, CudaProver, Device, DeviceMultiples, device::MemoryLimits};
+use zkhost_cuda::{CudaKey, CudaProver, Device, DeviceMultiples, device::MemoryLimits, to_quotient_points};
 use zkhost_groth16::{
     Assignment, CpuProver, Encoding, HBasis, Prover, ProvingKey, R1cs, Scalar,
     assignment::{SegmentLimits, SegmentSink, SegmentWriter},
@@ -108,6 +108,23 @@ fn proofs_are_those_of_the_cpu_byte_for_byte() {
 }
 
 #[test]
+fn a_converted_key_gives_the_proofs_of_its_original() {
+    let Some(device) = common::device() else { return };
+    for (name, (r1cs, publics, aux)) in circuits() {
+        let r1cs = Arc::new(r1cs);
+        let key = Arc::new(setup(&r1cs, &ToxicWaste::insecure_from_seed(6), HBasis::Monomial).unwrap());
+        let cpu = CpuProver::new(key.clone(), r1cs.clone()).unwrap();
+        let converted = to_quotient_points(&device, &key, &r1cs).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let gpu = prover(&device, &Arc::new(converted), &r1cs);
+        let assignment = Assignment::from_values(&publics, &aux);
+        let (r, s) = (Scalar::from(5), Scalar::from(11).square());
+        let want = cpu.prove_with_fixed_blinding_for_tests(&assignment, r, s).unwrap();
+        let got = gpu.prove_with_fixed_blinding_for_tests(&assignment, r, s).unwrap_or_else(|e| panic!("{name}: {e}"));
+        assert!(got.to_bytes() == want.to_bytes(), "{name}");
+    }
+}
+
+#[test]
 fn a_false_witness_is_blamed_and_gives_no_proof() {
     let Some(device) = common::device() else { return };
     let (r1cs, publics, mut aux) = circuits::squarings(50);
@@ -138,6 +155,37 @@ fn two_hundred_proofs_leave_device_memory_as_it_was() {
     assert_eq!((device.used_bytes(), device.memory().unwrap().0), (used, free));
     drop(gpu);
     assert_eq!(device.used_bytes(), base);
+}
+
+#[test]
+fn a_key_too_large_for_the_card_is_streamed() {
+    let Some(device) = common::device() else { return };
+    let (r1cs, publics, aux) = circuits::booleans(30_000, &mut common::random(8));
+    let r1cs = Arc::new(r1cs);
+    let key = Arc::new(setup(&r1cs, &ToxicWaste::insecure_from_seed(1), HBasis::QuotientPoints).unwrap());
+    let assignment = Assignment::from_values(&publics, &aux);
+    let (r, s) = (Scalar::from(2), Scalar::from(3));
+    let cpu = CpuProver::new(key.clone(), r1cs.clone()).unwrap();
+    let want = cpu.prove_with_fixed_blinding_for_tests(&assignment, r, s).unwrap().to_bytes();
+    // From too little for anything to enough for all multiples, in steps.
+    let (mut refused, mut streamed, mut resident) = (0, 0, 0);
+    for mebibytes in [64, 270, 300, 320, 340, 360, 380, 400, 450, 500, 600, 800, 2_000] {
+        device.set_memory_limits(MemoryLimits { bytes_max: mebibytes << 20, ..Default::default() });
+        let loaded = match CudaKey::new(&device, key.clone(), r1cs.clone(), 1) {
+            Ok(loaded) => Arc::new(loaded),
+            Err(error) => {
+                assert!(error.to_string().contains("out of device memory"), "{error}");
+                refused += 1;
+                continue;
+            }
+        };
+        *(if loaded.is_resident() { &mut resident } else { &mut streamed }) += 1;
+        let gpu = CudaProver::new(loaded).unwrap();
+        let got = gpu.prove_with_fixed_blinding_for_tests(&assignment, r, s).unwrap();
+        assert!(got.to_bytes() == want, "{mebibytes} MiB");
+    }
+    device.set_memory_limits(MemoryLimits::default());
+    assert!(refused > 0 && streamed > 0 && resident > 0, "{refused} refused, {streamed} streamed, {resident} resident");
 }
 
 #[test]
