@@ -4,7 +4,8 @@
 //! - The folder belongs to the user this process runs as, and nobody else may enter or read it (mode 0700). It is opened
 //!   once, without following a symbolic link, and checked through that handle; entries are opened relative to it. Who
 //!   can write into it can already run programs as this user, and gains nothing by it.
-//! - There is no way to import an entry. Each is written by [`Cache::store`] from what this host compiled itself.
+//! - There is no way to import code. Only this crate can make the key of an entry of code, and it stores under it what
+//!   this host compiled itself.
 //! - An entry's name is a digest over the component's bytes and everything its code depends on (the engine's version,
 //!   settings and processor features), so code never serves another component or another engine.
 //! - An entry carries a digest of its code and name, against damage. One that is damaged, truncated, renamed or not ours
