@@ -186,20 +186,25 @@ impl<'a> Conversion<'a> {
         let random = |len: usize| -> Vec<Scalar> { (0..len).map(|_| Scalar::random(OsRng)).collect() };
         let limbs = |scalars: &[Scalar]| -> Vec<Limbs> { scalars.iter().map(to_canonical).collect() };
         let s = random(self.n());
-        if self.combine(p, &limbs(&s))? != self.from_values(key, &s, &self.inverse_eta())? {
+        if self.combine(p, &limbs(&s))? != self.combine_coefficients(key, &s, &self.inverse_eta())? {
             return Err(CudaError::WrongResult("the quotient points do not belong to the key's H query".into()));
         }
         let z = random(key.variables());
         let mut rows = r1cs.evaluate(MatrixId::C, &z);
         rows.resize(self.n(), Scalar::ZERO);
-        if self.combine(&to_points(q), &limbs(&z))? != self.from_values(key, &rows, &Scalar::ONE)? {
+        if self.combine(&to_points(q), &limbs(&z))? != self.combine_coefficients(key, &rows, &Scalar::ONE)? {
             return Err(CudaError::WrongResult("the folded L query does not belong to the key's H query".into()));
         }
         Ok(())
     }
 
     /// The H query times the coefficients of what has these values on the coset of 1/base, divided by Z_c.
-    fn from_values(&self, key: &ProvingKey, values: &[Scalar], base: &Scalar) -> Result<G1Projective, CudaError> {
+    fn combine_coefficients(
+        &self,
+        key: &ProvingKey,
+        values: &[Scalar],
+        base: &Scalar,
+    ) -> Result<G1Projective, CudaError> {
         let stream = self.stream;
         let data = stream.device().allocate::<Limbs>(self.n())?;
         let montgomery: Vec<Limbs> = values.iter().map(to_montgomery).collect();

@@ -297,7 +297,7 @@ impl Domain {
     }
 
     fn batch(&self, data: Slice<'_, Limbs>) -> Result<u32, CudaError> {
-        if data.len() % self.len() != 0 {
+        if !data.len().is_multiple_of(self.len()) {
             let (len, n) = (data.len(), self.len());
             return Err(CudaError::Unsupported(format!("{len} elements are not a whole number of vectors of {n}")));
         }
