@@ -333,3 +333,16 @@ fn the_device_is_chosen_on_the_command_line_or_in_the_environment() {
     assert_eq!(run.code, 2);
     assert!(run.stderr.contains("auto, cpu, or cuda:N"), "{}", run.stderr);
 }
+
+/// zeto issue 186: keys without a phase-2 contribution, by which anyone can forge proofs, were shipped.
+#[test]
+fn zeto_i186_keys_without_a_second_phase_are_refused_unless_a_flag_for_tests_is_set() {
+    let workplace = proved();
+    // alpha, beta in G1; beta, gamma in G2; delta in G1 and G2: 96 and 192 bytes each.
+    let mut vk = workplace.read("key.vk");
+    vk.copy_within(384..576, 672);
+    workplace.write("forgeable.vk", vk);
+    let verify = "verify --vk forgeable.vk --proof o.proof --public o.json";
+    workplace.check_failure(verify, 3, &["forgeable.vk", "delta equals its gamma", "forge"]);
+    workplace.check_failure(&format!("{verify} --insecure-without-phase2"), 1, &["the proof is not valid"]);
+}

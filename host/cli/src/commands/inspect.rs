@@ -78,7 +78,7 @@ impl fmt::Display for InspectResult {
         let [a, b, c] = self.terms;
         writeln!(f, "terms        A {a}, B {b}, C {c}")?;
         let InspectResult { partitions, segments, encoding, .. } = self;
-        writeln!(f, "plan         {partitions} partitions of {segments} segments, elements {encoding}")?;
+        writeln!(f, "plan         partitions {partitions}, segments of each {segments}, elements {encoding}")?;
         let limits = self.limits.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>();
         write!(f, "limits       {}", limits.join("\n             "))
     }
