@@ -12,7 +12,7 @@
 use crate::engine;
 use crate::limits::{Limits, grouped};
 use crate::world::examine;
-use rustix::process::{Resource, Rlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -196,17 +196,19 @@ fn worker_answer() -> Result<Vec<u8>, CompileFailure> {
     let mut words = header.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes")));
     let mut word = || words.next().expect("the header has this many words");
     let (address_space, cpu_seconds, component_bytes, memory_bytes) = (word(), word(), word(), word());
-    confine(address_space, cpu_seconds).map_err(|error| failed(error.into()))?;
+    confine(address_space, cpu_seconds)
+        .map_err(|error| CompileFailure::Failed(format!("the compiler cannot limit itself: {error}")))?;
     let mut component = Vec::new();
     stdin.take(component_bytes.saturating_add(1)).read_to_end(&mut component).map_err(failed)?;
     compile_here(&component, &Limits { component_bytes, memory_bytes, ..Limits::default() })
 }
 
-/// Limit this process for the rest of its life. The limit on processor time is for a child whose parent died; otherwise
-/// the parent ends it before.
+/// Limit this process for the rest of its life, or leave a limit that is lower already. The limit on processor time is
+/// for a child whose parent died; otherwise the parent ends it before.
 fn confine(address_space: u64, cpu_seconds: u64) -> rustix::io::Result<()> {
-    let exactly = |value| Rlimit { current: Some(value), maximum: Some(value) };
-    setrlimit(Resource::Core, exactly(0))?;
-    setrlimit(Resource::Cpu, exactly(cpu_seconds))?;
-    setrlimit(Resource::As, exactly(address_space))
+    let limits = [(Resource::Core, 0), (Resource::Cpu, cpu_seconds), (Resource::As, address_space)];
+    limits.into_iter().try_for_each(|(resource, wanted)| {
+        let value = Some(getrlimit(resource).maximum.map_or(wanted, |inherited| inherited.min(wanted)));
+        setrlimit(resource, Rlimit { current: value, maximum: value })
+    })
 }

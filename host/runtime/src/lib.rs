@@ -9,6 +9,22 @@
 //!                           └─ open ─▶ Job ── assign(partition, segment, sink)
 //! ```
 //!
+//! ```no_run
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use zkhost_runtime::{Cache, Compiler, Input, Limits, Runtime, Synthesis};
+//!
+//! // The child is this program: given these arguments, its `main` returns `zkhost_runtime::compile_worker_main()`.
+//! let compiler = Compiler::Child { program: std::env::current_exe()?, args: vec!["compile-worker".into()] };
+//! let runtime = Runtime::new(compiler, Some(Cache::open("/var/cache/zkhost/native".as_ref())?))?;
+//! let circuit = runtime.load_file("sapling-spend.wasm".as_ref(), Limits::default())?;
+//! let (layout, shape) = (circuit.plan(b"")?, circuit.record_shape(b"", false)?);
+//! let input = Input::from(std::fs::read("input.json")?);
+//! let job = Synthesis { params: b"", input: &input, layout: &layout, shape: &shape };
+//! let assignments = circuit.synthesise(job, 0..layout.partitions, 4)?;
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! Components are compiled in a child process ([`Compiler`]) and native code is cached in a private folder ([`Cache`]).
 //! What is written by a guest is copied once, from its memory into a [`zkhost_groth16::SegmentSink`], which checks it.
 

@@ -5,7 +5,7 @@ use crate::cache::{Cache, Key};
 use crate::circuit::Circuit;
 use crate::compile::{CompileFailure, Compiler};
 use crate::engine;
-use crate::error::{LoadError, printable};
+use crate::error::{LoadError, printable, printable_lines};
 use crate::imports;
 use crate::limits::Limits;
 use crate::state::State;
@@ -62,7 +62,10 @@ impl Runtime {
     /// `name` is what errors call the circuit. A component whose code is in the cache was checked when the code was made;
     /// limits that were lowered since then apply when it runs.
     pub fn load(&self, name: &str, component: &[u8], limits: Limits) -> Result<Circuit, LoadError> {
-        let refused = |reason| LoadError::Refused { circuit: printable(name), reason };
+        // Reasons may quote names that the component chose.
+        let refused =
+            |reason: String| LoadError::Refused { circuit: printable(name), reason: printable_lines(&reason) };
+        let failed = |reason: String| LoadError::Compile { circuit: printable(name), reason: printable_lines(&reason) };
         check_size(component, &limits).map_err(refused)?;
         let digest = blake3::hash(component);
         let key = Key::new(digest, &self.engine);
@@ -73,13 +76,12 @@ impl Runtime {
                 let started = Instant::now();
                 let code = self.compiler.compile(component, &limits).map_err(|failure| match failure {
                     CompileFailure::Refused(reason) => refused(reason),
-                    CompileFailure::Failed(reason) => LoadError::Compile { circuit: printable(name), reason },
+                    CompileFailure::Failed(reason) => failed(reason),
                 })?;
-                let compiled = self.deserialize(&code).map_err(|error| LoadError::Compile {
-                    circuit: printable(name),
-                    reason: format!(
+                let compiled = self.deserialize(&code).map_err(|error| {
+                    failed(format!(
                         "the compiler's code does not load; is it another version of this program? {error:#}"
-                    ),
+                    ))
                 })?;
                 tracing::debug!(circuit = name, took = ?started.elapsed(), bytes = code.len(), "compiled a component");
                 warning = self.store(&key, &code);
@@ -87,8 +89,7 @@ impl Runtime {
             }
         };
         let pre = self.linker.instantiate_pre(&compiled).and_then(GuestPre::new);
-        let pre =
-            pre.map_err(|error| refused(format!("the component does not link: {}", printable(&format!("{error:#}")))))?;
+        let pre = pre.map_err(|error| refused(format!("the component does not link: {error:#}")))?;
         Ok(Circuit::new(name, digest, self.engine.clone(), pre, limits, warning))
     }
 

@@ -170,6 +170,12 @@ fn names_that_do_not_match_the_rows_are_refused() {
 }
 
 #[test]
+fn names_lose_what_could_rewrite_a_terminal() {
+    let names = HOSTILE.record_shape(br#"{"act": "name-controls"}"#, true).unwrap().names;
+    assert!(names.iter().all(|name| !name.contains(|c: char| c.is_control() || c == '\u{202e}')), "{:?}", names[0]);
+}
+
+#[test]
 fn assignments_that_break_the_rules_are_refused() {
     for (act, expected) in [
         ("more-groups", "more than the segment's 3 groups"),
