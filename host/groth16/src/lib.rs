@@ -15,8 +15,8 @@ pub mod proof;
 pub mod prover;
 pub mod r1cs;
 pub mod scalar;
-pub mod setup;
 mod secret;
+pub mod setup;
 mod subgroup;
 pub mod verify;
 

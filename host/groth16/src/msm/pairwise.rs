@@ -5,7 +5,6 @@ use crate::Scalar;
 use crate::points::{FpLimbs, G1Point, G2Point, Point};
 use crate::secret::SecretBuffer;
 use blstrs::{G1Affine, G2Affine};
-use bytemuck::Zeroable;
 use group::prime::PrimeCurveAffine;
 use std::iter::Sum;
 
@@ -14,7 +13,7 @@ pub trait Summable: Point<Sum: Sum> {
     /// The field of its coordinates.
     type Coordinate: Coordinate;
     /// x and y, both zero at infinity.
-    fn coordinates(&self) -> (Self::Coordinate, Self::Coordinate);
+    fn coordinates(&self) -> (&Self::Coordinate, &Self::Coordinate);
     /// The point of these coordinates.
     fn from_coordinates(x: Self::Coordinate, y: Self::Coordinate) -> Self;
     /// The product by one scalar.
@@ -24,8 +23,8 @@ pub trait Summable: Point<Sum: Sum> {
 impl Summable for G1Point {
     type Coordinate = FpLimbs;
     #[inline]
-    fn coordinates(&self) -> (FpLimbs, FpLimbs) {
-        (self.x, self.y)
+    fn coordinates(&self) -> (&FpLimbs, &FpLimbs) {
+        (&self.x, &self.y)
     }
     #[inline]
     fn from_coordinates(x: FpLimbs, y: FpLimbs) -> Self {
@@ -39,8 +38,8 @@ impl Summable for G1Point {
 impl Summable for G2Point {
     type Coordinate = [FpLimbs; 2];
     #[inline]
-    fn coordinates(&self) -> ([FpLimbs; 2], [FpLimbs; 2]) {
-        (self.x, self.y)
+    fn coordinates(&self) -> (&[FpLimbs; 2], &[FpLimbs; 2]) {
+        (&self.x, &self.y)
     }
     #[inline]
     fn from_coordinates(x: [FpLimbs; 2], y: [FpLimbs; 2]) -> Self {
@@ -59,8 +58,8 @@ pub(crate) struct Tile<P: Summable> {
     points: SecretBuffer<P>,
     len: usize,
     runs: Vec<Run>,
-    /// The product of the denominators of all later pairs, for each pair of a round, last pair first.
-    products: SecretBuffer<P::Coordinate>,
+    /// For each pair of a round, last pair first: the product of the denominators before it, and its own.
+    products: SecretBuffer<[P::Coordinate; 2]>,
 }
 
 #[derive(Clone, Copy)]
@@ -95,12 +94,11 @@ impl<P: Summable> Tile<P> {
     /// Append a point, or its negative, to a bucket; the points of a bucket are appended one after another.
     #[inline]
     pub fn push(&mut self, bucket: u32, point: &P, negative: bool) {
-        if point.is_infinity() {
+        let (x, y) = point.coordinates();
+        if x.is_zero() && y.is_zero() {
             return;
         }
-        let (x, y) = point.coordinates();
-        let y = if negative { P::Coordinate::zeroed().sub(&y) } else { y };
-        self.points[self.len] = P::from_coordinates(x, y);
+        self.points[self.len] = P::from_coordinates(*x, y.negate_if(negative));
         self.len += 1;
         match self.runs.last_mut() {
             Some(run) if run.bucket == bucket => run.points += 1,
@@ -124,8 +122,9 @@ impl<P: Summable> Tile<P> {
         for run in runs.iter().rev() {
             let start = end - run.points as usize;
             for pair in points[start..end].chunks_exact(2).rev() {
-                products[pairs] = product;
-                product = product.mul(&denominator(&pair[0], &pair[1]));
+                let own = denominator(&pair[0], &pair[1]);
+                products[pairs] = [product, own];
+                product = product.mul(&own);
                 pairs += 1;
             }
             end = start;
@@ -134,11 +133,10 @@ impl<P: Summable> Tile<P> {
         let (mut read, mut write) = (0, 0);
         for run in runs.iter_mut() {
             for _ in 0..run.points / 2 {
-                let (p, q) = (points[read], points[read + 1]);
                 pairs -= 1;
-                let own = inverse.mul(&products[pairs]);
-                inverse = inverse.mul(&denominator(&p, &q));
-                points[write] = add(&p, &q, &own);
+                let [others, own] = &products[pairs];
+                points[write] = add(&points[read], &points[read + 1], &inverse.mul(others));
+                inverse = inverse.mul(own);
                 (read, write) = (read + 2, write + 1);
             }
             if run.points % 2 == 1 {
@@ -155,12 +153,10 @@ impl<P: Summable> Tile<P> {
 #[inline]
 fn denominator<P: Summable>(p: &P, q: &P) -> P::Coordinate {
     let ((x1, y1), (x2, y2)) = (p.coordinates(), q.coordinates());
-    if x1 != x2 && !p.is_infinity() && !q.is_infinity() {
-        x2.sub(&x1)
-    } else if *p == *q && y1 != P::Coordinate::zeroed() {
-        y1.add(&y2)
-    } else {
-        P::Coordinate::NONZERO
+    match Pair::of(p, q) {
+        Pair::Different => x2.sub(x1),
+        Pair::Equal => y1.add(y2),
+        Pair::FirstInfinite | Pair::SecondInfinite | Pair::Opposite => P::Coordinate::NONZERO,
     }
 }
 
@@ -168,22 +164,46 @@ fn denominator<P: Summable>(p: &P, q: &P) -> P::Coordinate {
 #[inline]
 fn add<P: Summable>(p: &P, q: &P, inverse: &P::Coordinate) -> P {
     let ((x1, y1), (x2, y2)) = (p.coordinates(), q.coordinates());
-    let slope = if x1 != x2 {
-        if p.is_infinity() {
-            return *q;
+    let slope = match Pair::of(p, q) {
+        Pair::Different => y2.sub(y1).mul(inverse),
+        Pair::Equal => {
+            let square = x1.square();
+            square.add(&square).add(&square).mul(inverse)
         }
-        if q.is_infinity() {
-            return *p;
-        }
-        y2.sub(&y1).mul(inverse)
-    } else if y1 == y2 && y1 != P::Coordinate::zeroed() {
-        let square = x1.square();
-        square.add(&square).add(&square).mul(inverse)
-    } else {
-        // Opposite points, a point of order two twice, or twice infinity.
-        return P::zeroed();
+        Pair::FirstInfinite => return *q,
+        Pair::SecondInfinite => return *p,
+        Pair::Opposite => return P::zeroed(),
     };
-    let x = slope.square().sub(&x1).sub(&x2);
-    let y = x1.sub(&x).mul(&slope).sub(&y1);
+    let x = slope.square().sub(x1).sub(x2);
+    let y = x1.sub(&x).mul(&slope).sub(y1);
     P::from_coordinates(x, y)
+}
+
+/// The cases of an addition.
+enum Pair {
+    Different,
+    Equal,
+    /// Opposite, or a point of order two twice: their sum is infinity.
+    Opposite,
+    FirstInfinite,
+    SecondInfinite,
+}
+
+impl Pair {
+    #[inline]
+    fn of<P: Summable>(p: &P, q: &P) -> Self {
+        let ((x1, y1), (x2, y2)) = (p.coordinates(), q.coordinates());
+        // Nearly all pairs are decided by these three comparisons.
+        if x1.is_zero() && y1.is_zero() {
+            Self::FirstInfinite
+        } else if x2.is_zero() && y2.is_zero() {
+            Self::SecondInfinite
+        } else if !x1.equals(x2) {
+            Self::Different
+        } else if y1.equals(y2) && !y1.is_zero() {
+            Self::Equal
+        } else {
+            Self::Opposite
+        }
+    }
 }
