@@ -84,7 +84,7 @@ impl Circuit for SaplingSpend {
             .ok_or_else(|| expected("address", "a Sapling payment address"))?;
         if input.path.len() != TREE_DEPTH {
             let found = input.path.len();
-            return Err(Error::BadInput(format!("field `path`: {TREE_DEPTH} elements were expected, not {found}")));
+            return Err(Error::BadInput(format!("field `path`: a list of {TREE_DEPTH} was expected, not of {found}")));
         }
         let path = input.path.iter().enumerate().map(|(level, element)| {
             let sibling = scalar(&format!("path[{level}].sibling"), &element.sibling)?;

@@ -148,7 +148,7 @@ fn check_refused(field: &str, value: Value, sentence: &str) {
 
 #[test]
 fn bad_fields_are_refused_by_name() {
-    check_refused("path", json!([]), "field `path`: 32 elements were expected, not 0");
+    check_refused("path", json!([]), "field `path`: a list of 32 was expected, not of 0");
     check_refused("path", json!([{ "sibling": "" }]), "field `path[0].sibling`: 32 bytes as 64 hexadecimal digits");
     check_refused("ak", "00".repeat(32).into(), "field `ak`: a point of the prime-order subgroup");
     check_refused("anchor", "ff".repeat(32).into(), "field `anchor`: a scalar of BLS12-381 below its modulus");

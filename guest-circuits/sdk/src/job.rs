@@ -21,7 +21,7 @@ pub fn record_shape<C: Circuit>(params: &[u8], names: bool, sink: &mut dyn Shape
     let circuit = C::blank(&params)?;
     let mut cs = Synthesis::new(Pass::Shape(ShapeRecorder::new(sink, names)));
     circuit.synthesize(Scope { partition: 0, segments: 0..plan.segments.len() as u32 }, &mut cs)?;
-    match cs.pass {
+    match cs.into_pass() {
         Pass::Shape(shape) => shape.finish(),
         Pass::Witness(_) => unreachable!("a synthesis keeps its pass"),
     }
@@ -53,7 +53,7 @@ impl<C: Circuit> Job<C> {
         };
         let mut cs = Synthesis::new(Pass::Witness(WitnessWriter::new(sink, range.first_aux, segment == 0)));
         let result = self.circuit.synthesize(Scope { partition, segments: segment..segment + 1 }, &mut cs);
-        let Pass::Witness(witness) = cs.pass else { unreachable!("a synthesis keeps its pass") };
+        let Pass::Witness(witness) = cs.into_pass() else { unreachable!("a synthesis keeps its pass") };
         if let Err(error) = result {
             // A gadget that was stopped half way says something of its own; the cause is what counts.
             return Err(witness.stopped().unwrap_or(error));

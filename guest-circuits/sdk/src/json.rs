@@ -25,7 +25,8 @@ fn parse<T: DeserializeOwned>(json: impl Read) -> Result<T, String> {
     let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
         let path = error.path().to_string();
         let sentence = without_value(&error.into_inner().to_string());
-        if path == "." { sentence } else { format!("field `{path}`: {sentence}") }
+        // "." is the whole, and "?" what ended before it had a name.
+        if path == "." || path.contains('?') { sentence } else { format!("field `{path}`: {sentence}") }
     })?;
     deserializer.end().map_err(|_| "one JSON value was expected; more follows it".to_string())?;
     Ok(value)

@@ -45,6 +45,9 @@
 //! # Ok::<(), Error>(())
 //! ```
 
+// Without a dialect nothing synthesises: what is left is `Fr`, the JSON helpers and the bindings of the contract.
+#![cfg_attr(not(any(feature = "bellman", feature = "bellpepper")), allow(dead_code, unused_macros))]
+
 mod circuit;
 mod error;
 #[cfg(target_arch = "wasm32")]

@@ -1,9 +1,9 @@
 //! The constraint system that gadgets see: one type for both passes and both dialects.
 
-use std::marker::PhantomData;
-
 use crate::shape::ShapeRecorder;
+use crate::sink::{Matrix, ShapeSink};
 use crate::witness::WitnessWriter;
+use crate::{Counts, Error};
 
 /// What `Circuit::synthesize` writes constraints to.
 ///
@@ -15,8 +15,9 @@ use crate::witness::WitnessWriter;
 /// that give values are not called. When an assignment is written, values are taken and constraints are skipped: the
 /// closures given to `enforce` are never called, so they must not have side effects.
 pub struct Synthesis<'a, F> {
-    pub(crate) pass: Pass<'a>,
-    field: PhantomData<fn() -> F>,
+    pass: Pass<'a>,
+    /// Room that a gadget asked for and fills without allocating.
+    room: Option<Room<F>>,
 }
 
 /// Which of the two passes runs.
@@ -25,9 +26,43 @@ pub(crate) enum Pass<'a> {
     Witness(WitnessWriter<'a>),
 }
 
+/// Values of variables in place of allocations: how bellpepper's witness generators skip linear combinations.
+struct Room<F> {
+    aux: Vec<F>,
+    publics: Vec<F>,
+    write: fn(&Room<F>, &mut WitnessWriter<'_>),
+}
+
 impl<'a, F> Synthesis<'a, F> {
     pub(crate) fn new(pass: Pass<'a>) -> Self {
-        Synthesis { pass, field: PhantomData }
+        Synthesis { pass, room: None }
+    }
+
+    /// The dimensions of what `synthesize` allocates and enforces, recorded nowhere: for a plan that must declare them.
+    pub fn count(synthesize: impl FnOnce(&mut Synthesis<'_, F>) -> Result<(), Error>) -> Result<Counts, Error> {
+        let mut discard = Discard;
+        let mut cs = Synthesis::new(Pass::Shape(ShapeRecorder::new(&mut discard, false)));
+        synthesize(&mut cs)?;
+        match cs.pass {
+            Pass::Shape(shape) => shape.finish(),
+            Pass::Witness(_) => unreachable!("a synthesis keeps its pass"),
+        }
+    }
+
+    /// The pass, with everything written to it.
+    pub(crate) fn into_pass(mut self) -> Pass<'a> {
+        self.settle();
+        self.pass
+    }
+
+    /// Write what a gadget filled in.
+    #[inline]
+    fn settle(&mut self) {
+        if let Some(room) = self.room.take()
+            && let Pass::Witness(witness) = &mut self.pass
+        {
+            (room.write)(&room, witness);
+        }
     }
 
     /// Whether this pass takes values. Gadgets rarely need to know.
@@ -36,24 +71,46 @@ impl<'a, F> Synthesis<'a, F> {
     }
 }
 
+/// A sink that keeps nothing.
+struct Discard;
+
+impl ShapeSink for Discard {
+    fn add_coefficients(&mut self, _limbs: &[u64]) {}
+    fn add_rows(&mut self, _matrix: Matrix, _row_lengths: &[u32], _columns: &[u32], _coefficients: &[u32]) {}
+    fn name_rows(&mut self, _paths: &str) {}
+}
+
 /// Implements a dialect's `ConstraintSystem` for [`Synthesis`]. `$terms` turns one of its linear combinations into
-/// pairs of a variable and a reference to its coefficient.
+/// pairs of a variable and a reference to its coefficient; `$more` are methods that only one of them has.
 macro_rules! dialect {
-    ($feature:literal, $module:ident, $dialect:ident, $ff:ident, |$lc:ident| $terms:expr) => {
+    ($feature:literal, $module:ident, $dialect:ident, $ff:ident, |$lc:ident| $terms:expr, { $($more:item)* }) => {
         #[cfg(feature = $feature)]
         mod $module {
             use $dialect::{ConstraintSystem, Index, LinearCombination, SynthesisError, Variable};
             use $ff::PrimeField;
 
-            use super::{Pass, Synthesis};
+            #[allow(unused_imports, reason = "`Room` is for the dialect that has witness generators")]
+            use super::{Pass, Room, Synthesis};
             use crate::fr;
             use crate::sink::{Matrix, PUBLIC_COLUMN};
+            use crate::witness::WitnessWriter;
 
             /// The canonical limbs of an element.
             #[inline]
             fn limbs<F: PrimeField<Repr = [u8; 32]>>(value: &F) -> [u64; 4] {
                 const { assert!(fr::is_modulus(F::MODULUS), "zkhost proves over the scalar field of BLS12-381 only") };
                 fr::limbs_from_le_bytes(&value.to_repr())
+            }
+
+            #[inline]
+            fn write_aux<F: PrimeField<Repr = [u8; 32]>>(value: &F, witness: &mut WitnessWriter<'_>) {
+                if value.is_zero_vartime() {
+                    witness.push_bit(false);
+                } else if *value == F::ONE {
+                    witness.push_bit(true);
+                } else {
+                    witness.push_element(limbs(value));
+                }
             }
 
             fn terms<F: PrimeField<Repr = [u8; 32]>>(
@@ -78,6 +135,7 @@ macro_rules! dialect {
                     A: FnOnce() -> AR,
                     AR: Into<String>,
                 {
+                    self.settle();
                     let index = match &mut self.pass {
                         Pass::Shape(shape) => shape.alloc_aux(),
                         Pass::Witness(witness) => {
@@ -86,13 +144,7 @@ macro_rules! dialect {
                             }
                             let value = value()?;
                             let index = witness.next_aux();
-                            if value.is_zero_vartime() {
-                                witness.push_bit(false);
-                            } else if value == F::ONE {
-                                witness.push_bit(true);
-                            } else {
-                                witness.push_element(limbs(&value));
-                            }
+                            write_aux(&value, witness);
                             index
                         }
                     };
@@ -105,6 +157,7 @@ macro_rules! dialect {
                     A: FnOnce() -> AR,
                     AR: Into<String>,
                 {
+                    self.settle();
                     let index = match &mut self.pass {
                         Pass::Shape(shape) => shape.alloc_public(),
                         Pass::Witness(witness) => witness.push_public(limbs(&value()?)),
@@ -149,10 +202,44 @@ macro_rules! dialect {
                 fn get_root(&mut self) -> &mut Self {
                     self
                 }
+
+                $($more)*
             }
         }
     };
 }
 
-dialect!("bellman", with_bellman, bellman, ff014, |lc| lc.as_ref().iter().map(|(v, c)| (*v, c)));
-dialect!("bellpepper", with_bellpepper, bellpepper_core, ff013, |lc| lc.iter());
+dialect!("bellman", with_bellman, bellman, ff014, |lc| lc.as_ref().iter().map(|(v, c)| (*v, c)), {});
+dialect!("bellpepper", with_bellpepper, bellpepper_core, ff013, |lc| lc.iter(), {
+    fn is_witness_generator(&self) -> bool {
+        self.has_values()
+    }
+
+    fn extend_inputs(&mut self, values: &[F]) {
+        self.allocate_empty(0, values.len()).1.copy_from_slice(values);
+    }
+
+    fn extend_aux(&mut self, values: &[F]) {
+        self.allocate_empty(values.len(), 0).0.copy_from_slice(values);
+    }
+
+    fn allocate_empty(&mut self, aux: usize, publics: usize) -> (&mut [F], &mut [F]) {
+        self.settle();
+        let write = |room: &Room<F>, witness: &mut WitnessWriter<'_>| {
+            room.aux.iter().for_each(|value| write_aux(value, witness));
+            room.publics.iter().for_each(|value| {
+                witness.push_public(limbs(value));
+            });
+        };
+        let room = self.room.insert(Room { aux: vec![F::ZERO; aux], publics: vec![F::ZERO; publics], write });
+        (&mut room.aux, &mut room.publics)
+    }
+
+    fn allocate_empty_inputs(&mut self, count: usize) -> &mut [F] {
+        self.allocate_empty(0, count).1
+    }
+
+    fn allocate_empty_aux(&mut self, count: usize) -> &mut [F] {
+        self.allocate_empty(count, 0).0
+    }
+});

@@ -2,9 +2,11 @@
 
 use crate::formats::ParamsFile;
 use crate::points::{G1Point, G2Point, Point};
-use crate::r1cs::{R1cs, ShapeHash};
+use crate::r1cs::{MAX_LOG2_DOMAIN, R1cs, ShapeHash};
+use crate::scalar::{MODULUS, Scalar};
 use blstrs::{G1Affine, G2Affine};
 use bytemuck::Pod;
+use ff::{Field, PrimeField};
 use memmap2::Mmap;
 use std::{marker::PhantomData, ops::Deref, ops::Range, sync::Arc};
 
@@ -16,6 +18,27 @@ pub enum RootGenerator {
     Seven,
     /// 5: snarkjs.
     Five,
+}
+
+impl RootGenerator {
+    /// A root of unity of order 2^log2: the power of the generator.
+    ///
+    /// Panics if log2 is above 32, the field's two-adicity.
+    pub fn root_of_unity(self, log2: u32) -> Scalar {
+        assert!(log2 <= Scalar::S, "the field has roots of unity of order 2^32 at most");
+        let generator = match self {
+            Self::Seven => Scalar::from(7),
+            Self::Five => Scalar::from(5),
+        };
+        // (r - 1) / 2^32
+        let [r0, r1, r2, r3] = MODULUS;
+        let odd = [r0 >> 32 | r1 << 32, r1 >> 32 | r2 << 32, r2 >> 32 | r3 << 32, r3 >> 32];
+        let mut root = generator.pow_vartime(odd);
+        for _ in log2..Scalar::S {
+            root = root.square();
+        }
+        root
+    }
 }
 
 /// The basis of the quotient's query.
@@ -248,6 +271,10 @@ impl ProvingKey {
     /// Whether every section has the length that the dimensions and densities ask for.
     pub(crate) fn check_sections(&self) -> Result<(), KeyError> {
         let ones = |density: &[u64]| density.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
+        if self.log2_domain > MAX_LOG2_DOMAIN {
+            let (expected, found) = (MAX_LOG2_DOMAIN.into(), self.log2_domain.into());
+            return Err(KeyError::Count { what: "doublings of its domain (log2), at most", expected, found });
+        }
         let n = 1u64 << self.log2_domain;
         let (h, l) = match self.h_basis {
             HBasis::Monomial => (n - 1, self.aux_count.into()),

@@ -4,14 +4,18 @@
 //! in `zkhost-cuda`) and [`SegmentSink`] (what a guest's assignment is written to).
 
 pub mod assignment;
+mod fixed_base;
 pub mod formats;
+pub mod image;
 pub mod key;
 pub mod points;
 pub mod proof;
 pub mod prover;
 pub mod r1cs;
 pub mod scalar;
+pub mod setup;
 mod subgroup;
+pub mod verify;
 
 pub use assignment::{Assignment, Encoding, SegmentSink};
 pub use key::{HBasis, ProvingKey, VerifyingKey};
@@ -20,3 +24,4 @@ pub use proof::Proof;
 pub use prover::{ProveError, Prover};
 pub use r1cs::{R1cs, ShapeHash};
 pub use scalar::Scalar;
+pub use verify::{PreparedVerifyingKey, VerifyError};

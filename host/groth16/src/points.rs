@@ -6,9 +6,11 @@
 //! Files carry points in Zcash's encoding: big-endian coordinates, in G2 the imaginary part first, three flag bits
 //! (compressed, infinity, sign) in the first byte.
 
-use blst::{BLST_ERROR, blst_fp, blst_fp2, blst_p1_affine, blst_p2_affine};
-use blstrs::{G1Affine, G2Affine};
+use blst::{BLST_ERROR, blst_fp, blst_fp2, blst_p1, blst_p1_affine, blst_p2, blst_p2_affine};
+use blstrs::{G1Affine, G1Projective, G2Affine, G2Projective};
 use bytemuck::{Pod, Zeroable};
+use group::Group;
+use std::{ops::AddAssign, ptr};
 
 /// A coordinate: six limbs, Montgomery.
 pub type FpLimbs = [u64; 6];
@@ -66,8 +68,14 @@ impl From<BLST_ERROR> for PointError {
 
 /// What the two groups have in common, for code that reads and checks either.
 pub trait Point: Pod + Eq + Send + Sync {
+    /// Projective coordinates, for sums.
+    type Sum: Group + for<'a> AddAssign<&'a Self::Affine> + Send + Sync;
+    /// Affine coordinates, for addends.
+    type Affine: From<Self> + Send + Sync;
     /// Bytes of the uncompressed encoding.
     const ENCODED_BYTES: usize;
+    /// Many sums in affine coordinates, by one inversion.
+    fn normalize(sums: &[Self::Sum]) -> Vec<Self>;
     /// Read the uncompressed encoding: the point is on the curve, not necessarily in the subgroup, and may be infinity.
     ///
     /// Panics if `bytes` has another length than [`Self::ENCODED_BYTES`].
@@ -83,7 +91,21 @@ pub trait Point: Pod + Eq + Send + Sync {
 }
 
 impl Point for G1Point {
+    type Sum = G1Projective;
+    type Affine = G1Affine;
     const ENCODED_BYTES: usize = 96;
+
+    fn normalize(sums: &[G1Projective]) -> Vec<Self> {
+        let sums: Vec<blst_p1> = sums.iter().map(|sum| *sum.as_ref()).collect();
+        let mut out = vec![blst_p1_affine::default(); sums.len()];
+        if !sums.is_empty() {
+            // A null pointer after the first tells blst that the points follow each other in memory.
+            let points = [sums.as_ptr(), ptr::null()];
+            // SAFETY: `points` leads to sums.len() points, `out` has room for as many; both outlive the call.
+            unsafe { blst::blst_p1s_to_affine(out.as_mut_ptr(), points.as_ptr(), sums.len()) };
+        }
+        out.into_iter().map(Self::from).collect()
+    }
 
     fn decode(bytes: &[u8]) -> Result<Self, PointError> {
         assert_eq!(bytes.len(), Self::ENCODED_BYTES, "a point of G1 takes 96 bytes");
@@ -108,7 +130,21 @@ impl Point for G1Point {
 }
 
 impl Point for G2Point {
+    type Sum = G2Projective;
+    type Affine = G2Affine;
     const ENCODED_BYTES: usize = 192;
+
+    fn normalize(sums: &[G2Projective]) -> Vec<Self> {
+        let sums: Vec<blst_p2> = sums.iter().map(|sum| *sum.as_ref()).collect();
+        let mut out = vec![blst_p2_affine::default(); sums.len()];
+        if !sums.is_empty() {
+            // A null pointer after the first tells blst that the points follow each other in memory.
+            let points = [sums.as_ptr(), ptr::null()];
+            // SAFETY: `points` leads to sums.len() points, `out` has room for as many; both outlive the call.
+            unsafe { blst::blst_p2s_to_affine(out.as_mut_ptr(), points.as_ptr(), sums.len()) };
+        }
+        out.into_iter().map(Self::from).collect()
+    }
 
     fn decode(bytes: &[u8]) -> Result<Self, PointError> {
         assert_eq!(bytes.len(), Self::ENCODED_BYTES, "a point of G2 takes 192 bytes");

@@ -17,10 +17,6 @@ const BATCH_FROM_POINTS: usize = 4096;
 
 /// A group whose cofactor's least prime is known.
 pub(crate) trait Cofactored: Point {
-    /// Projective coordinates, for sums.
-    type Sum: Group + for<'a> std::ops::AddAssign<&'a Self::Affine> + Send;
-    /// Affine coordinates, for addends.
-    type Affine: From<Self>;
     /// The least prime factor of the cofactor.
     const LEAST_PRIME: usize;
     /// Combinations per pass: d.
@@ -32,8 +28,6 @@ pub(crate) trait Cofactored: Point {
 }
 
 impl Cofactored for G1Point {
-    type Sum = G1Projective;
-    type Affine = G1Affine;
     const LEAST_PRIME: usize = 3;
     const DIGITS: u32 = 7;
     const PASSES: usize = 6;
@@ -43,8 +37,6 @@ impl Cofactored for G1Point {
 }
 
 impl Cofactored for G2Point {
-    type Sum = G2Projective;
-    type Affine = G2Affine;
     const LEAST_PRIME: usize = 13;
     const DIGITS: u32 = 3;
     const PASSES: usize = 6;

@@ -77,6 +77,22 @@ pub enum Problem {
     /// A section is missing.
     #[error("the file has no such section; it is incomplete or another kind of file")]
     NoSection,
+    /// Its hash differs.
+    #[error("its hash differs: the file is damaged; make it again from the key it came from")]
+    Damaged,
+    /// The hash of a part differs.
+    #[error(
+        "bytes {first} to {last} of it are damaged, their hash differs; make the file again from the key it came from"
+    )]
+    DamagedRange {
+        /// The first byte of the part, in the section.
+        first: u64,
+        /// The last one.
+        last: u64,
+    },
+    /// A list that ends within an entry.
+    #[error("its length is no multiple of its entries' size")]
+    PartialEntry,
     /// What was read is no constraint system.
     #[error(transparent)]
     Shape(#[from] ShapeError),

@@ -1,0 +1,312 @@
+//! Development keys: whoever makes one could forge proofs by it, so it is for development and tests.
+//!
+//! Groth16, <https://eprint.iacr.org/2016/260>, with bellman's layout: standard generators, the rows "public * 0 = 0" after
+//! the constraints, queries without the variables whose polynomial is zero. With [`HBasis::QuotientPoints`] the secrets give
+//! P and L' directly, by formulas (1) and (2) of `reference/prover-algebra.md`.
+
+use crate::fixed_base::FixedBase;
+use crate::key::{HBasis, ProvingKey, RootGenerator, VerifyingKey};
+use crate::points::{G1Point, G2Point};
+use crate::r1cs::{MatrixId, R1cs};
+use crate::scalar::{Scalar, SecretScalars};
+use blstrs::{G1Affine, G2Affine};
+use ff::{BatchInvert, Field};
+use rand_chacha::ChaCha20Rng;
+use rand_core::{OsRng, SeedableRng};
+use rayon::prelude::*;
+
+/// Elements one task computes.
+const ELEMENTS_PER_TASK: usize = 4096;
+
+/// The secrets of a key, zeroed when dropped. Whoever has them can forge proofs.
+pub struct ToxicWaste(SecretScalars);
+
+/// Where the secrets lie in [`ToxicWaste`].
+#[derive(Clone, Copy)]
+enum Secret {
+    Alpha,
+    Beta,
+    Gamma,
+    Delta,
+    Tau,
+}
+
+impl ToxicWaste {
+    /// From the operating system's randomness.
+    pub fn random() -> Self {
+        let mut rng = ChaCha20Rng::from_rng(OsRng).expect("the operating system has randomness");
+        Self::from_rng(&mut rng)
+    }
+
+    /// From a seed: the same key each time, and everyone who knows the seed can forge proofs by it.
+    pub fn insecure_from_seed(seed: u64) -> Self {
+        Self::from_rng(&mut ChaCha20Rng::seed_from_u64(seed))
+    }
+
+    /// These very values, to reproduce a key that was made elsewhere.
+    pub fn fixed_for_tests(alpha: Scalar, beta: Scalar, gamma: Scalar, delta: Scalar, tau: Scalar) -> Self {
+        Self(SecretScalars::new(vec![alpha, beta, gamma, delta, tau]))
+    }
+
+    fn from_rng(rng: &mut ChaCha20Rng) -> Self {
+        Self(SecretScalars::new((0..5).map(|_| Scalar::random(&mut *rng)).collect()))
+    }
+
+    fn get(&self, secret: Secret) -> Scalar {
+        self.0[secret as usize]
+    }
+}
+
+/// Why no key was made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SetupError {
+    /// The domain has no coset of twice its order.
+    #[error("the circuit needs a domain of 2^{log2_domain}, setup makes keys up to 2^{max}")]
+    TooLarge {
+        /// What the circuit needs.
+        log2_domain: u32,
+        /// What is possible.
+        max: u32,
+    },
+    /// A secret that gives no key: zero, or a root of unity. Random secrets never are, in practice.
+    #[error("the secrets give no key for this circuit ({reason}); choose others")]
+    Unlucky {
+        /// What is wrong with them.
+        reason: &'static str,
+    },
+}
+
+fn nonzero(value: Scalar, reason: &'static str) -> Result<Scalar, SetupError> {
+    Option::from(value.invert()).ok_or(SetupError::Unlucky { reason })
+}
+
+/// The largest domain: its coset needs a root of twice its order.
+const MAX_LOG2_DOMAIN: u32 = 31;
+
+/// Make a key for a circuit, with the H query in the given basis, by root generator 7.
+pub fn setup(r1cs: &R1cs, waste: &ToxicWaste, h_basis: HBasis) -> Result<ProvingKey, SetupError> {
+    let log2_domain = r1cs.log2_domain();
+    if log2_domain > MAX_LOG2_DOMAIN {
+        return Err(SetupError::TooLarge { log2_domain, max: MAX_LOG2_DOMAIN });
+    }
+    let powers = Powers::new(waste, log2_domain)?;
+    let polynomials = Polynomials::new(r1cs, &powers.lagrange(&Offsets::domain(log2_domain)));
+    let (ic, mut l) = polynomials.ic_and_l(r1cs, waste)?;
+    let h = match h_basis {
+        HBasis::Monomial => powers.monomial(),
+        HBasis::QuotientPoints => {
+            l = folded_l(r1cs, &powers, l);
+            powers.quotient(&Offsets::coset(log2_domain))
+        }
+    };
+
+    let g1 = FixedBase::<G1Point>::new();
+    let g2 = FixedBase::<G2Point>::new();
+    let (a_density, b_density) = (r1cs.a_density(), r1cs.b_density());
+    let a = used(&polynomials.a, &a_density)?;
+    let b = used(&polynomials.b, &b_density)?;
+    Ok(ProvingKey {
+        vk: verifying_key(waste, &ic, &g1, &g2),
+        shape: r1cs.hash(),
+        proven: true,
+        root: RootGenerator::Seven,
+        log2_domain,
+        h_basis,
+        public_count: r1cs.public_count,
+        aux_count: r1cs.aux_count,
+        a_density,
+        b_density,
+        a: g1.multiply(&a).into(),
+        b_g1: g1.multiply(&b).into(),
+        b_g2: g2.multiply(&b).into(),
+        h: g1.multiply(&h).into(),
+        l: g1.multiply(&l).into(),
+    })
+}
+
+fn verifying_key(waste: &ToxicWaste, ic: &[Scalar], g1: &FixedBase<G1Point>, g2: &FixedBase<G2Point>) -> VerifyingKey {
+    let [alpha, beta, gamma, delta] = [Secret::Alpha, Secret::Beta, Secret::Gamma, Secret::Delta].map(|s| waste.get(s));
+    let in_g1 = |scalar| G1Affine::from(g1.multiply(&[scalar])[0]);
+    let in_g2 = |scalar| G2Affine::from(g2.multiply(&[scalar])[0]);
+    VerifyingKey {
+        alpha_g1: in_g1(alpha),
+        beta_g1: in_g1(beta),
+        beta_g2: in_g2(beta),
+        gamma_g2: in_g2(gamma),
+        delta_g1: in_g1(delta),
+        delta_g2: in_g2(delta),
+        ic: g1.multiply(ic).into_iter().map(G1Affine::from).collect(),
+    }
+}
+
+/// The values at the variables that the density marks, which are not zero there.
+fn used(values: &[Scalar], density: &[u64]) -> Result<SecretScalars, SetupError> {
+    let marked = values.iter().enumerate().filter(|(i, _)| density[i / 64] >> (i % 64) & 1 == 1);
+    let used: Vec<Scalar> = marked.map(|(_, value)| *value).collect();
+    if used.iter().any(|value| value.is_zero_vartime()) {
+        return Err(SetupError::Unlucky { reason: "a variable's polynomial vanishes at tau" });
+    }
+    Ok(SecretScalars::new(used))
+}
+
+/// Points of a coset of the domain, as the numbers tau is divided by: 1/offset_j = start * step^j.
+struct Offsets {
+    start: Scalar,
+    step: Scalar,
+    log2: u32,
+}
+
+impl Offsets {
+    /// The domain: powers of omega, inverted.
+    fn domain(log2: u32) -> Self {
+        let omega = RootGenerator::Seven.root_of_unity(log2);
+        // omega^(n - 1) is its inverse.
+        Self { start: Scalar::ONE, step: omega.pow_vartime([(1u64 << log2) - 1]), log2 }
+    }
+
+    /// The odd coset eta * <omega>, eta^2 = omega, inverted.
+    fn coset(log2: u32) -> Self {
+        let eta = RootGenerator::Seven.root_of_unity(log2 + 1);
+        let inverse = eta.pow_vartime([(2u64 << log2) - 1]);
+        Self { start: inverse, step: inverse.square(), log2 }
+    }
+
+    /// tau / offset_j for every j.
+    fn quotients(&self, tau: Scalar) -> SecretScalars {
+        let mut out = SecretScalars::zeros(1 << self.log2);
+        geometric(&mut out, tau * self.start, self.step);
+        out
+    }
+}
+
+/// Fill with first * ratio^j.
+fn geometric(out: &mut [Scalar], first: Scalar, ratio: Scalar) {
+    out.par_chunks_mut(ELEMENTS_PER_TASK).enumerate().for_each(|(task, out)| {
+        let mut next = first * ratio.pow_vartime([(task * ELEMENTS_PER_TASK) as u64]);
+        for value in out {
+            *value = next;
+            next *= ratio;
+        }
+    });
+}
+
+/// What depends on tau and the domain alone.
+struct Powers {
+    tau: Scalar,
+    n: u64,
+    /// Z(tau) = tau^n - 1.
+    z: Scalar,
+    /// Z(tau) / delta.
+    z_over_delta: Scalar,
+    /// 1 / n.
+    n_inverse: Scalar,
+}
+
+impl Powers {
+    fn new(waste: &ToxicWaste, log2_domain: u32) -> Result<Self, SetupError> {
+        let (tau, n) = (waste.get(Secret::Tau), 1 << log2_domain);
+        nonzero(tau, "tau is zero")?;
+        let power = tau.pow_vartime([n]);
+        // tau in the domain makes Z vanish, tau in its odd coset has no quotient points.
+        nonzero(power.square() - Scalar::ONE, "tau is a root of unity of the domain or of its coset")?;
+        let z = power - Scalar::ONE;
+        let z_over_delta = z * nonzero(waste.get(Secret::Delta), "delta is zero")?;
+        let n_inverse = nonzero(Scalar::from(n), "the domain's size is zero")?;
+        Ok(Self { tau, n, z, z_over_delta, n_inverse })
+    }
+
+    /// The Lagrange polynomials of the domain at tau: with x = tau / omega^j, L_j(tau) = (x^n - 1) / (n (x - 1)).
+    fn lagrange(&self, domain: &Offsets) -> SecretScalars {
+        let factor = self.z * self.n_inverse;
+        self.fractions(domain, |_| factor)
+    }
+
+    /// tau^k Z(tau) / delta, k < n - 1.
+    fn monomial(&self) -> SecretScalars {
+        let mut out = SecretScalars::zeros(self.n as usize - 1);
+        geometric(&mut out, self.z_over_delta, self.tau);
+        out
+    }
+
+    /// (1 / (n Z_c)) sum over k < n - 1 of x^k Z(tau) / delta, with x = tau / offset_j and Z_c = -2: the scalars of P_j over
+    /// the coset, of R_i over the domain. The sum is (x^(n-1) - 1) / (x - 1).
+    fn quotient(&self, offsets: &Offsets) -> SecretScalars {
+        let minus_half = -Scalar::from(2).invert().expect("two is not zero");
+        let factor = self.z_over_delta * self.n_inverse * minus_half;
+        let exponent = [self.n - 1];
+        let last_power = (self.tau * offsets.start).pow_vartime(exponent);
+        // x_j^(n-1) = x_0^(n-1) * step^(j (n-1)) = x_0^(n-1) / step^j, for step^n = 1.
+        let mut powers = SecretScalars::zeros(self.n as usize);
+        geometric(&mut powers, last_power, offsets.step.pow_vartime(exponent));
+        self.fractions(offsets, |j| factor * (powers[j] - Scalar::ONE))
+    }
+
+    /// numerator(j) / (x_j - 1), with x_j = tau / offset_j, which is never one.
+    fn fractions(&self, offsets: &Offsets, numerator: impl Fn(usize) -> Scalar + Sync) -> SecretScalars {
+        let mut out = offsets.quotients(self.tau);
+        out.par_chunks_mut(ELEMENTS_PER_TASK).enumerate().for_each(|(task, out)| {
+            out.iter_mut().for_each(|x| *x -= Scalar::ONE);
+            out.batch_invert();
+            for (j, value) in (task * ELEMENTS_PER_TASK..).zip(out) {
+                *value *= numerator(j);
+            }
+        });
+        out
+    }
+}
+
+/// The polynomials of every variable of z at tau.
+struct Polynomials {
+    a: SecretScalars,
+    b: SecretScalars,
+    c: SecretScalars,
+}
+
+impl Polynomials {
+    fn new(r1cs: &R1cs, lagrange: &[Scalar]) -> Self {
+        let ((mut a, b), c) = rayon::join(
+            || rayon::join(|| combine(r1cs, MatrixId::A, lagrange), || combine(r1cs, MatrixId::B, lagrange)),
+            || combine(r1cs, MatrixId::C, lagrange),
+        );
+        // The rows "public * 0 = 0".
+        let bound = &lagrange[r1cs.constraints()..][..=r1cs.public_count as usize];
+        a.iter_mut().zip(bound).for_each(|(a, row)| *a += row);
+        Self { a, b, c }
+    }
+
+    /// (beta A + alpha B + C) over gamma for the one and the publics, over delta for the others.
+    fn ic_and_l(&self, r1cs: &R1cs, waste: &ToxicWaste) -> Result<(SecretScalars, SecretScalars), SetupError> {
+        let (alpha, beta) = (waste.get(Secret::Alpha), waste.get(Secret::Beta));
+        nonzero(alpha, "alpha is zero")?;
+        nonzero(beta, "beta is zero")?;
+        let gamma_inverse = nonzero(waste.get(Secret::Gamma), "gamma is zero")?;
+        let delta_inverse = nonzero(waste.get(Secret::Delta), "delta is zero")?;
+        let publics = r1cs.public_count as usize + 1;
+        let value = |i: usize, inverse: Scalar| (beta * self.a[i] + alpha * self.b[i] + self.c[i]) * inverse;
+        let ic = (0..publics).map(|i| value(i, gamma_inverse)).collect();
+        let l = (publics..r1cs.variables()).into_par_iter().map(|i| value(i, delta_inverse)).collect();
+        Ok((SecretScalars::new(ic), SecretScalars::new(l)))
+    }
+}
+
+/// L' over all of z: L_v - Q_v for aux, -Q_v for the one and the publics, with Q_v = sum over i of C[i,v] R_i.
+fn folded_l(r1cs: &R1cs, powers: &Powers, l: SecretScalars) -> SecretScalars {
+    let mut folded = combine(r1cs, MatrixId::C, &powers.quotient(&Offsets::domain(r1cs.log2_domain())));
+    folded.iter_mut().for_each(|q| *q = -*q);
+    let publics = r1cs.public_count as usize + 1;
+    folded[publics..].iter_mut().zip(l.iter()).for_each(|(q, l)| *q += l);
+    folded
+}
+
+/// For every variable of z, the sum over rows of its coefficient times the row's weight.
+fn combine(r1cs: &R1cs, id: MatrixId, weights: &[Scalar]) -> SecretScalars {
+    let (matrix, coefficients) = (r1cs.matrix(id), r1cs.coefficients());
+    let mut out = SecretScalars::zeros(r1cs.variables());
+    for row in 0..matrix.rows() {
+        for (column, coefficient) in matrix.row(row) {
+            out[column as usize] += coefficients[coefficient as usize] * weights[row];
+        }
+    }
+    out
+}

@@ -1,0 +1,189 @@
+//! Native code on disk, private to this host.
+//!
+//! Loading native code means running it with all the rights of this process, so the cache never takes code from outside:
+//! - The folder belongs to the user this process runs as, and nobody else may enter or read it (mode 0700). It is opened
+//!   once, without following a symbolic link, and checked through that handle; entries are opened relative to it. Who
+//!   can write into it can already run programs as this user, and gains nothing by it.
+//! - There is no way to import an entry. Each is written by [`Cache::store`] from what this host compiled itself.
+//! - An entry's name is a digest over the component's bytes and everything its code depends on (the engine's version,
+//!   settings and processor features), so code never serves another component or another engine.
+//! - An entry carries a digest of its code and name, against damage. One that is damaged, truncated, renamed or not ours
+//!   is compiled anew.
+//! - What is checked is what is loaded: an entry is read into memory once, checked there, and loaded from there.
+
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags};
+use std::fs::File;
+use std::hash::{Hash, Hasher};
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use wasmtime::Engine;
+
+/// Bytes that the cache may hold; the entries stored longest ago go first.
+pub const CACHE_BYTES_MAX: u64 = 4 << 30;
+
+/// The start of every entry; the digest of the code follows, then the code.
+const MAGIC: &[u8; 16] = b"zkhost native 1\n";
+/// Entries this process has stored, so that two threads never write under one name.
+static STORED: AtomicU64 = AtomicU64::new(0);
+const HEADER_BYTES: usize = MAGIC.len() + blake3::OUT_LEN;
+
+/// Why a folder cannot be the cache.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot use {} as the cache of native code: {reason}", path.display())]
+pub struct CacheError {
+    path: PathBuf,
+    reason: String,
+}
+
+/// A folder of native code.
+pub struct Cache {
+    folder: OwnedFd,
+}
+
+/// The name of an entry.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Key(blake3::Hash);
+
+impl Key {
+    /// The key of a component's code under an engine.
+    pub fn new(component: blake3::Hash, engine: &Engine) -> Self {
+        let mut hasher = KeyHasher(blake3::Hasher::new_derive_key("zkhost 2026 cache of native code"));
+        hasher.write(component.as_bytes());
+        hasher.write(env!("CARGO_PKG_VERSION").as_bytes());
+        engine.precompile_compatibility_hash().hash(&mut hasher);
+        Key(hasher.0.finalize())
+    }
+
+    /// The name of the entry's file.
+    fn file_name(&self) -> String {
+        self.0.to_hex().to_string()
+    }
+
+    /// The digest that an entry of this name carries for its code.
+    fn digest(&self, code: &[u8]) -> blake3::Hash {
+        blake3::keyed_hash(self.0.as_bytes(), code)
+    }
+}
+
+/// Feeds what wasmtime hashes to BLAKE3, whose output, unlike a 64-bit one, cannot be made to collide.
+struct KeyHasher(blake3::Hasher);
+
+impl Hasher for KeyHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    fn finish(&self) -> u64 {
+        let digest = self.0.finalize();
+        u64::from_le_bytes(digest.as_bytes()[..8].try_into().expect("eight bytes"))
+    }
+}
+
+impl Cache {
+    /// Open a folder as the cache, making it if it is missing.
+    pub fn open(path: &Path) -> Result<Self, CacheError> {
+        let refuse = |reason: String| CacheError { path: path.to_owned(), reason };
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent).map_err(|error| refuse(error.to_string()))?;
+        }
+        match rustix::fs::mkdirat(CWD, path, Mode::RWXU) {
+            Ok(()) | Err(rustix::io::Errno::EXIST) => {}
+            Err(error) => return Err(refuse(error.to_string())),
+        }
+        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY;
+        let folder = rustix::fs::openat(CWD, path, flags, Mode::empty()).map_err(|error| {
+            refuse(match error {
+                rustix::io::Errno::LOOP | rustix::io::Errno::NOTDIR => "it is a symbolic link or not a folder".into(),
+                error => error.to_string(),
+            })
+        })?;
+        let stat = rustix::fs::fstat(&folder).map_err(|error| refuse(error.to_string()))?;
+        let user = rustix::process::geteuid().as_raw();
+        if stat.st_uid != user {
+            return Err(refuse(format!("it belongs to user {}, this process runs as user {user}", stat.st_uid)));
+        }
+        if stat.st_mode & 0o077 != 0 {
+            let mode = stat.st_mode & 0o777;
+            return Err(refuse(format!("others may access it (mode {mode:o}): make it private with chmod 700")));
+        }
+        Ok(Cache { folder })
+    }
+
+    /// The code of an entry, if it is there and whole.
+    pub(crate) fn load(&self, key: &Key, bytes_max: u64) -> Option<Vec<u8>> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = File::from(rustix::fs::openat(&self.folder, key.file_name(), flags, Mode::empty()).ok()?);
+        let mut entry = Vec::new();
+        file.take(bytes_max.saturating_add(HEADER_BYTES as u64)).read_to_end(&mut entry).ok()?;
+        let code = entry.get(HEADER_BYTES..)?;
+        let whole = entry.starts_with(MAGIC) && key.digest(code).as_bytes() == &entry[MAGIC.len()..HEADER_BYTES];
+        whole.then(|| entry.split_off(HEADER_BYTES))
+    }
+
+    /// Store an entry: written under another name first, so that nobody reads half of one.
+    pub(crate) fn store(&self, key: &Key, code: &[u8]) -> std::io::Result<()> {
+        let partial = format!("{}.{}.{}", key.file_name(), std::process::id(), STORED.fetch_add(1, Ordering::Relaxed));
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut file = File::from(rustix::fs::openat(&self.folder, &partial, flags, Mode::RUSR | Mode::WUSR)?);
+        let written = (|| {
+            file.write_all(MAGIC)?;
+            file.write_all(key.digest(code).as_bytes())?;
+            file.write_all(code)?;
+            rustix::fs::renameat(&self.folder, &partial, &self.folder, key.file_name()).map_err(std::io::Error::from)
+        })();
+        if written.is_err() {
+            let _ = rustix::fs::unlinkat(&self.folder, &partial, AtFlags::empty());
+        }
+        written?;
+        self.evict(CACHE_BYTES_MAX)
+    }
+
+    /// Remove the oldest entries until the rest fits.
+    fn evict(&self, bytes_max: u64) -> std::io::Result<()> {
+        let mut entries = Vec::new();
+        for entry in Dir::read_from(&self.folder)? {
+            let name = entry?.file_name().to_owned();
+            // An entry that vanishes meanwhile was removed by another process with the same aim.
+            let Ok(stat) = rustix::fs::statat(&self.folder, &name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+            if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile {
+                entries.push(((stat.st_mtime, stat.st_mtime_nsec), stat.st_size as u64, name));
+            }
+        }
+        entries.sort();
+        let mut total: u64 = entries.iter().map(|(_, bytes, _)| bytes).sum();
+        for (_, bytes, name) in entries {
+            if total <= bytes_max {
+                break;
+            }
+            let _ = rustix::fs::unlinkat(&self.folder, &name, AtFlags::empty());
+            total -= bytes;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_entries_make_room() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::open(&folder.path().join("cache")).unwrap();
+        let keys = [1u8, 2, 3].map(|n| Key(blake3::hash(&[n])));
+        for (key, age) in keys.iter().zip([30, 20, 10]) {
+            cache.store(key, &[7; 1000]).unwrap();
+            let file = File::options().write(true).open(folder.path().join("cache").join(key.file_name())).unwrap();
+            file.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(age)).unwrap();
+        }
+        let here = || keys.each_ref().map(|key| cache.load(key, 1000).is_some());
+        cache.evict(10_000).unwrap();
+        assert_eq!(here(), [true, true, true]);
+        cache.evict(2_500).unwrap();
+        assert_eq!(here(), [false, true, true]);
+        cache.evict(0).unwrap();
+        assert_eq!(here(), [false, false, false]);
+    }
+}
