@@ -19,7 +19,7 @@ pub fn record_shape<C: Circuit>(params: &[u8], names: bool, sink: &mut dyn Shape
     let params = json::params(params)?;
     let plan = C::plan(&params)?;
     let circuit = C::blank(&params)?;
-    let mut cs = Synthesis::new(Pass::Shape(ShapeRecorder::new(sink, names)));
+    let mut cs = Synthesis::new(Pass::Shape(Box::new(ShapeRecorder::new(sink, names))));
     circuit.synthesize(Scope { partition: 0, segments: 0..plan.segments.len() as u32 }, &mut cs)?;
     match cs.into_pass() {
         Pass::Shape(shape) => shape.finish(),

@@ -1,4 +1,6 @@
 //! Parameters and inputs as JSON. Messages name the field and what was expected, never the value: inputs are secret.
+//!
+//! As everywhere in serde, a list of an object's values in the order of its fields stands for the object.
 
 use std::io::Read;
 

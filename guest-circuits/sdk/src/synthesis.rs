@@ -22,7 +22,7 @@ pub struct Synthesis<'a, F> {
 
 /// Which of the two passes runs.
 pub(crate) enum Pass<'a> {
-    Shape(ShapeRecorder<'a>),
+    Shape(Box<ShapeRecorder<'a>>),
     Witness(WitnessWriter<'a>),
 }
 
@@ -41,7 +41,7 @@ impl<'a, F> Synthesis<'a, F> {
     /// The dimensions of what `synthesize` allocates and enforces, recorded nowhere: for a plan that must declare them.
     pub fn count(synthesize: impl FnOnce(&mut Synthesis<'_, F>) -> Result<(), Error>) -> Result<Counts, Error> {
         let mut discard = Discard;
-        let mut cs = Synthesis::new(Pass::Shape(ShapeRecorder::new(&mut discard, false)));
+        let mut cs = Synthesis::new(Pass::Shape(Box::new(ShapeRecorder::new(&mut discard, false))));
         synthesize(&mut cs)?;
         match cs.pass {
             Pass::Shape(shape) => shape.finish(),

@@ -98,7 +98,7 @@ fn what_is_no_json_is_refused() {
         r#"{"amount": 1, "key": "00000000", "list": []} 4711"#,
         "one JSON value was expected; more follows it",
     );
-    check_refused(&"[".repeat(100_000), "invalid type");
+    check_refused(&"[".repeat(100_000), "field `[0]`: invalid type");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! z = [1, publics, aux]. Aux variables are held by segments, in groups of 64: a word `full` (bit set: the variable is
 //! one of the elements), a word `one` (the value bits of the others), and the full elements densely, in order. Every
-//! segment starts a fresh group. `reference/prover-algebra.md` of the design fixes wire, lease and device layout.
+//! segment starts a fresh group. `ALGEBRA.md` fixes wire, lease and device layout.
 
 mod writer;
 

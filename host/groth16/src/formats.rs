@@ -7,9 +7,11 @@ mod bellman;
 mod error;
 mod iden3;
 mod reader;
+mod shape;
 
 pub use bellman::{ExportError, KnownParams};
 pub use bellman::{ParamsFile, Subgroup, Trailer, known_params, read_params, read_vk, sha256, write_params, write_vk};
 pub use error::{DecodeError, Problem};
 pub use iden3::{R1csFile, read_r1cs, read_wtns};
 pub(crate) use reader::Reader;
+pub use shape::{read_shape, write_shape};

@@ -47,7 +47,7 @@ pub enum HBasis {
     /// H_k = [tau^k Z(tau) / delta], k < n - 1: bellman's.
     Monomial,
     /// P_j, n points: the quotient's scalars are a_j b_j on the odd coset and C is folded into L'. See
-    /// `reference/prover-algebra.md`, formulas (1) and (2).
+    /// `ALGEBRA.md`, formulas (1) and (2).
     QuotientPoints,
 }
 

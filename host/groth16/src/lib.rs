@@ -4,16 +4,19 @@
 //! in `zkhost-cuda`) and [`SegmentSink`] (what a guest's assignment is written to).
 
 pub mod assignment;
+pub mod domain;
 mod fixed_base;
 pub mod formats;
 pub mod image;
 pub mod key;
+pub mod msm;
 pub mod points;
 pub mod proof;
 pub mod prover;
 pub mod r1cs;
 pub mod scalar;
 pub mod setup;
+mod secret;
 mod subgroup;
 pub mod verify;
 
@@ -21,7 +24,7 @@ pub use assignment::{Assignment, Encoding, SegmentSink};
 pub use key::{HBasis, ProvingKey, VerifyingKey};
 pub use points::{G1Point, G2Point};
 pub use proof::Proof;
-pub use prover::{ProveError, Prover};
+pub use prover::{BoundKey, CpuProver, ProveError, Prover};
 pub use r1cs::{R1cs, ShapeHash};
 pub use scalar::Scalar;
 pub use verify::{PreparedVerifyingKey, VerifyError};

@@ -51,6 +51,12 @@ pub enum PointError {
     /// A point of another order.
     #[error("the point is not in the subgroup of order r")]
     NotInSubgroup,
+    /// Zeros only, which is no encoding.
+    #[error(
+        "the point's bytes are all zero, which is how snarkjs's `zkey export bellman` writes the point at infinity; such a \
+         file is unusable, other tools refuse it too"
+    )]
+    Zeros,
     /// The point at infinity where it has no place.
     #[error("the point is the point at infinity, which is not allowed here")]
     Infinity,
@@ -116,6 +122,7 @@ impl Point for G1Point {
         // SAFETY: the input is 96 readable bytes, as asserted; the output is a plain value.
         match unsafe { blst::blst_p1_deserialize(&mut point, bytes.as_ptr()) } {
             BLST_ERROR::BLST_SUCCESS => Ok(point.into()),
+            _ if bytes.iter().all(|&byte| byte == 0) => Err(PointError::Zeros),
             error => Err(error.into()),
         }
     }
@@ -155,6 +162,7 @@ impl Point for G2Point {
         // SAFETY: the input is 192 readable bytes, as asserted; the output is a plain value.
         match unsafe { blst::blst_p2_deserialize(&mut point, bytes.as_ptr()) } {
             BLST_ERROR::BLST_SUCCESS => Ok(point.into()),
+            _ if bytes.iter().all(|&byte| byte == 0) => Err(PointError::Zeros),
             error => Err(error.into()),
         }
     }

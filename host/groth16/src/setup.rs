@@ -2,7 +2,7 @@
 //!
 //! Groth16, <https://eprint.iacr.org/2016/260>, with bellman's layout: standard generators, the rows "public * 0 = 0" after
 //! the constraints, queries without the variables whose polynomial is zero. With [`HBasis::QuotientPoints`] the secrets give
-//! P and L' directly, by formulas (1) and (2) of `reference/prover-algebra.md`.
+//! P and L' directly, by formulas (1) and (2) of `ALGEBRA.md`.
 
 use crate::fixed_base::FixedBase;
 use crate::key::{HBasis, ProvingKey, RootGenerator, VerifyingKey};
@@ -303,9 +303,9 @@ fn folded_l(r1cs: &R1cs, powers: &Powers, l: SecretScalars) -> SecretScalars {
 fn combine(r1cs: &R1cs, id: MatrixId, weights: &[Scalar]) -> SecretScalars {
     let (matrix, coefficients) = (r1cs.matrix(id), r1cs.coefficients());
     let mut out = SecretScalars::zeros(r1cs.variables());
-    for row in 0..matrix.rows() {
+    for (row, weight) in (0..matrix.rows()).zip(weights) {
         for (column, coefficient) in matrix.row(row) {
-            out[column as usize] += coefficients[coefficient as usize] * weights[row];
+            out[column as usize] += coefficients[coefficient as usize] * weight;
         }
     }
     out

@@ -25,7 +25,7 @@ fn accepts(key: &PreparedVerifyingKey, proof: &[u8], publics: &[Scalar]) -> bool
 #[test]
 fn every_main_chain_proof_verifies() {
     let proofs = main_chain_proofs();
-    assert_eq!(proofs.len(), 90);
+    assert_eq!(proofs.len(), 45);
     for MainChainProof { circuit, bytes, publics, .. } in &proofs {
         assert!(accepts(&key_of(circuit), bytes, publics));
     }
@@ -114,15 +114,15 @@ fn check_batch(count: usize, spoilt: Option<usize>) {
 
 #[test]
 fn a_batch_of_true_proofs_verifies() {
-    for count in [0, 1, 2, 7, 8, 9, 35] {
+    for count in [0, 1, 2, 7, 8, 9, 20] {
         check_batch(count, None);
     }
 }
 
 #[test]
 fn a_batch_names_its_false_proof() {
-    for index in [0, 8, 34] {
-        check_batch(35, Some(index));
+    for index in [0, 8, 19] {
+        check_batch(20, Some(index));
     }
 }
 

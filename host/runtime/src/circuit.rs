@@ -23,6 +23,9 @@ const NAME_CHARS_MAX: usize = 64;
 /// Bytes of all texts of `describe` together, at most.
 const INFO_BYTES_MAX: usize = 256 * 1024;
 
+/// Bytes of a refusal's text that are kept.
+const REFUSAL_BYTES_MAX: usize = 4 * 1024;
+
 /// A circuit that is loaded, checked, compiled and linked. Cloning it is cheap; any number of threads may use it.
 ///
 /// Every call that runs the guest makes an instance for it, which is gone when the call returns; only a [`Job`] keeps
@@ -117,7 +120,7 @@ impl Circuit {
         let wit::Counts { publics, aux, constraints } = counts.map_err(|error| fault(refused(error)))?;
         let recorder = instance.state().take_shape("record-shape").map_err(|fault| self.error(place.export, fault))?;
         let counts = Counts { publics, aux, constraints };
-        recorder.finish(counts).map_err(|error| self.error(place.export, Fault::Contradiction(error.to_string())))
+        recorder.finish(counts).map_err(|error| self.error(place.export, Fault::shape(error, Fault::Contradiction)))
     }
 
     /// Open a job: one input, parsed and checked by the circuit, in an instance of its own.
@@ -146,7 +149,9 @@ pub(crate) fn refused(error: WitError) -> Fault {
         WitError::Internal(message) => (Refusal::Internal, message),
         WitError::Cancelled => return Fault::Cancelled,
     };
-    Fault::Refused { kind, message: printable(&message) }
+    let kept = &message[..message.floor_char_boundary(REFUSAL_BYTES_MAX)];
+    let cut = if kept.len() < message.len() { " ..." } else { "" };
+    Fault::Refused { kind, message: printable(kept) + cut }
 }
 
 fn shape_limits(limits: &Limits) -> ShapeLimits {

@@ -2,6 +2,7 @@
 
 use crate::limits::grouped;
 use std::fmt;
+use zkhost_groth16::r1cs::ShapeError;
 
 /// Why a component was not loaded.
 #[derive(Debug, thiserror::Error)]
@@ -162,6 +163,22 @@ impl Fault {
     /// A limit in bytes was passed.
     pub(crate) fn bytes(what: impl Into<String>, limit: u64, setting: &'static str) -> Self {
         Fault::Limit { what: what.into(), limit: format!("{} bytes", grouped(limit)), setting }
+    }
+
+    /// What is wrong with a recorded shape; a limit that it passes is told by its setting.
+    pub(crate) fn shape(error: ShapeError, otherwise: impl FnOnce(String) -> Fault) -> Self {
+        let ShapeError::Limit { what, limit } = error else { return otherwise(error.to_string()) };
+        let setting = match what {
+            "public inputs" => "publics",
+            "aux variables" => "aux",
+            "constraints" | "row names" => "constraints",
+            "terms" => "terms",
+            "coefficients" => "coefficients",
+            "bytes of row names" => "name_bytes",
+            // The field has no larger domain, whatever the settings.
+            _ => return otherwise(error.to_string()),
+        };
+        Fault::count(format!("the circuit has too many {what}"), limit, setting)
     }
 
     /// A limit on a number of things was passed.

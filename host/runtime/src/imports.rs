@@ -14,7 +14,7 @@ use ff::Field;
 use std::sync::Arc;
 use wasmtime::component::{HasSelf, Linker, Resource, ResourceType, WasmList, WasmStr};
 use wasmtime::{Result, StoreContextMut};
-use zkhost_groth16::r1cs::MatrixId;
+use zkhost_groth16::r1cs::{MatrixId, ShapeError};
 use zkhost_groth16::scalar;
 
 /// The host's side of a handle to `sink.witness`. The destination itself is in [`State`].
@@ -74,7 +74,7 @@ fn add_shape(linker: &mut Linker<State>) -> Result<()> {
             let mut shape = store.data_mut().take_shape("add-coefficients")?;
             let first = shape.add_coefficients(limbs.as_le_slice(&store));
             store.data_mut().shape = Some(shape);
-            Ok((first.map_err(|error| misuse("add-coefficients", error))?,))
+            Ok((first.map_err(|error| shape_fault("add-coefficients", error))?,))
         },
     )?;
     type Rows = (Resource<Shape>, Matrix, WasmList<u32>, WasmList<u32>, WasmList<u32>);
@@ -85,7 +85,7 @@ fn add_shape(linker: &mut Linker<State>) -> Result<()> {
             let (row_lengths, columns) = (row_lengths.as_le_slice(&store), columns.as_le_slice(&store));
             let added = shape.add_rows(matrix.into(), row_lengths, columns, coefficients.as_le_slice(&store));
             store.data_mut().shape = Some(shape);
-            added.map_err(|error| misuse("add-rows", error))
+            added.map_err(|error| shape_fault("add-rows", error))
         },
     )?;
     sink.func_wrap(
@@ -94,7 +94,7 @@ fn add_shape(linker: &mut Linker<State>) -> Result<()> {
             let mut shape = store.data_mut().take_shape("name-rows")?;
             let named = shape.name_rows(&paths.to_str(&store)?);
             store.data_mut().shape = Some(shape);
-            named.map_err(|error| misuse("name-rows", error))
+            named.map_err(|error| shape_fault("name-rows", error))
         },
     )
 }
@@ -129,6 +129,10 @@ fn check_call_bytes(function: &str, bytes: usize) -> Result<(), Fault> {
 
 fn misuse(function: &str, error: impl std::fmt::Display) -> wasmtime::Error {
     wasmtime::Error::new(Fault::Misuse(format!("`{function}`: {error}")))
+}
+
+fn shape_fault(function: &str, error: ShapeError) -> wasmtime::Error {
+    Fault::shape(error, |text| Fault::Misuse(format!("`{function}`: {text}"))).into()
 }
 
 impl types::Host for State {}

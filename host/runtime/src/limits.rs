@@ -57,17 +57,17 @@ pub struct Limits {
 
     /// Public inputs. Default 2^20.
     pub publics: u64,
-    /// Aux variables of a partition. Default 2^28.
+    /// Aux variables of a partition. Default 2^27.
     pub aux: u64,
-    /// Constraints. Default 2^28.
+    /// Constraints. Default 2^27.
     pub constraints: u64,
-    /// Terms of all three matrices together. Default 2^31.
+    /// Terms of all three matrices together. Default 2^29.
     pub terms: u64,
     /// Distinct coefficients. Default 2^24.
     pub coefficients: u64,
-    /// Bytes of constraint names. Default 4 GiB.
+    /// Bytes of constraint names. Default 1 GiB.
     pub name_bytes: u64,
-    /// Bytes of one partition's assignment as planned: masks, elements and public inputs. Default 8 GiB.
+    /// Bytes of one partition's assignment as planned: masks, elements and public inputs. Default 5 GiB.
     pub assignment_bytes: u64,
 
     /// Lines of log that one instance may write; the rest is dropped. Default 1,000.
@@ -93,12 +93,12 @@ impl Default for Limits {
             params_bytes: MIB,
             input_bytes: GIB,
             publics: 1 << 20,
-            aux: 1 << 28,
-            constraints: 1 << 28,
-            terms: 1 << 31,
+            aux: 1 << 27,
+            constraints: 1 << 27,
+            terms: 1 << 29,
             coefficients: 1 << 24,
-            name_bytes: 4 * GIB,
-            assignment_bytes: 8 * GIB,
+            name_bytes: GIB,
+            assignment_bytes: 5 * GIB,
             log_lines: 1_000,
             log_bytes: 256 * KIB,
         }

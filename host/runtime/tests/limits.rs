@@ -172,10 +172,13 @@ fn gnark_i611_plans_that_overflow_or_do_not_tile_are_refused() {
     check_plan((1, &[(0, 5, 0), (4, 5, 0)]), &["segment 1 starts at aux variable 4", "end at 5"]);
     check_plan((1, &[(0, 5, 0), (5, 0, 0)]), &["segment 1 has no aux variables"]);
     check_plan((1, &[(0, 5, 6)]), &["segment 0 has 5 aux variables but max-full 6"]);
-    check_plan((1, &[(0, u64::MAX, 1)]), &["268,435,456", "`aux`"]);
-    check_plan((1, &[(0, 1 << 28, 0), (1 << 28, u64::MAX, 1)]), &["segment 1", "`aux`"]);
+    check_plan((1, &[(0, u64::MAX, 1)]), &["134,217,728", "`aux`"]);
+    check_plan((1, &[(0, 1 << 27, 0), (1 << 27, u64::MAX, 1)]), &["segment 1", "`aux`"]);
     check_plan((1, &[(0, 0, u64::MAX)]), &["`assignment_bytes`"]);
-    check_plan((1, &[(0, 1 << 28, 0)]), &["8,657,043,456 bytes", "`assignment_bytes`"]);
+    let small = Limits { assignment_bytes: 1 << 20, ..limits() };
+    let guest = Guest { plan: plan_of(1, &[(0, 1 << 20, 0)]), ..Guest::default() };
+    let error = guest.load(small).plan(b"").unwrap_err();
+    check_says(&error.to_string(), &["33,816,576 bytes", "the limit is 1,048,576 bytes", "`assignment_bytes`"]);
 }
 
 #[test]
@@ -184,21 +187,24 @@ fn segments_that_do_not_cover_the_shape_are_refused() {
     check_fails(&guest.load(limits()), &["`plan`", "cover 3 aux variables", "the recorded shape has 2"]);
 }
 
-/// A shape that is recorded only within this limit.
-fn check_shape(limits: Limits, expected: &[&str]) {
+/// Recording the tiny circuit's shape passes this limit.
+fn check_shape(limits: Limits, expected_setting: &str) {
+    let error = Guest::default().load(limits).record_shape(b"", false).unwrap_err();
     check_says(
-        &Guest::default().load(limits).record_shape(b"", false).unwrap_err().to_string(),
-        &[&["circuit `tiny`, `record-shape`"], expected].concat(),
+        &error.to_string(),
+        &["circuit `tiny`, `record-shape`", "the limit is", &format!("`{expected_setting}`")],
     );
+    let Fault::Limit { setting, .. } = error.fault else { panic!("not a limit: {error}") };
+    assert_eq!(setting, expected_setting);
 }
 
 #[test]
 fn a_shape_has_limits() {
-    check_shape(Limits { terms: 2, ..limits() }, &["term"]);
-    check_shape(Limits { constraints: 0, ..limits() }, &["constraint"]);
-    check_shape(Limits { coefficients: 0, ..limits() }, &["coefficient"]);
-    check_shape(Limits { aux: 1, ..limits() }, &["private"]);
-    check_shape(Limits { publics: 0, ..limits() }, &["public"]);
+    check_shape(Limits { terms: 2, ..limits() }, "terms");
+    check_shape(Limits { constraints: 0, ..limits() }, "constraints");
+    check_shape(Limits { coefficients: 0, ..limits() }, "coefficients");
+    check_shape(Limits { aux: 1, ..limits() }, "aux");
+    check_shape(Limits { publics: 0, ..limits() }, "publics");
 }
 
 #[test]

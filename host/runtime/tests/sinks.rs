@@ -131,12 +131,12 @@ fn the_shape_is_checked() {
     shape(rows(1, 1, 1), one.clone(), &["`add-rows`", "dictionary"]);
     shape(rows(1, 2, 1), one.clone(), &["`add-rows`"]);
     shape(rows(1, 0, 0), half_words(at, &[u32::MAX]), &["`add-rows`"]);
-    shape(record_product() + &rows(1, 0, 0) + &counts(1, 2, 1), String::new(), &[]);
-    shape(record_product() + &counts(1, 1, 1), String::new(), &["column"]);
-    shape(record_product() + &counts(0, 2, 1), String::new(), &["column"]);
+    shape(record_product() + &rows(1, 0, 0) + &counts(1, 2, 1), String::new(), &["rows", "counts 1 constraints"]);
+    shape(record_product() + &counts(1, 1, 1), String::new(), &["aux variable 1 is used", "counts 1"]);
+    shape(record_product() + &counts(0, 2, 1), String::new(), &["public input 1 is used", "counts 0"]);
     shape(record_product() + &counts(1, 2, 2), String::new(), &["constraint"]);
     shape(record_product() + &counts(u64::MAX, u64::MAX, u64::MAX), String::new(), &[]);
-    shape(record_product() + &counts(1, 1 << 40, 1), String::new(), &["private"]);
+    shape(record_product() + &counts(1, 1 << 40, 1), String::new(), &["`aux`"]);
 }
 
 #[test]

@@ -158,7 +158,7 @@ fn a_malformed_answer_is_a_fault_of_the_guest() {
     check(Guest { describe: name(0, 0), ..Guest::default() }, &["the circuit's name is \"\""]);
     check(Guest { describe: name(4096, 65), ..Guest::default() }, &["from 1 to 64"]);
     check(Guest { describe: name(0x7fff_ffff, 9), ..Guest::default() }, &["trapped"]);
-    check(Guest { describe: name(4096, 300_000), pages: 10, ..Guest::default() }, &["bytes", "the most"]);
+    check(Guest { describe: name(70_000, 300_000), pages: 10, ..Guest::default() }, &["bytes", "the most"]);
     let not_utf8 = Guest::default().data + "(data (i32.const 30000) \"\\ff\\fe\")";
     check(Guest { describe: name(30000, 2), data: not_utf8, ..Guest::default() }, &["utf-8"]);
 }

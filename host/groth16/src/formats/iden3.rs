@@ -70,7 +70,9 @@ fn read_constraints(mut body: Reader, counts: Counts) -> Result<R1cs, DecodeErro
     for constraint in 0..counts.constraints {
         for matrix in MatrixId::ALL {
             let length = body.u32_le()?;
-            (columns.clear(), values.clear(), indices.clear());
+            columns.clear();
+            values.clear();
+            indices.clear();
             for _ in 0..length {
                 columns.push(column(&mut body, constraint, counts)?);
                 let limbs = limbs_from_le_bytes(&body.array()?);

@@ -1,0 +1,177 @@
+//! The evaluation domain: the n-th roots of unity, n = 2^k, and their odd coset.
+//!
+//! Transforms are those of the remainder tree of X^2n - 1, as in Kyber and in Bernstein's "Multidigit multiplication for
+//! mathematicians", section 8: its left half is X^n - 1, the domain; its right half X^n + 1, the coset eta * domain with
+//! eta^2 = omega. One table of n powers serves both, in both directions; every block of a layer has one factor; a coset
+//! costs nothing more than the domain. Values at points are in bit-reversed order, coefficients in natural order.
+
+use crate::key::RootGenerator;
+use crate::scalar::Scalar;
+use ff::Field;
+use rayon::prelude::*;
+
+/// Elements below which a transform stays on one thread: 128 KiB, a share of the second-level cache.
+const SERIAL_ELEMENTS: usize = 1 << 12;
+
+/// Blocks of the remainder tree of X^2n - 1 at the layer of X^n - 1 and X^n + 1.
+#[derive(Clone, Copy)]
+enum Half {
+    Domain = 0,
+    Coset = 1,
+}
+
+/// The domain of size n = 2^k and its coset.
+pub struct Domain {
+    log2: u32,
+    /// Entry j is eta to the bit-reversal of j: 1, i, sqrt(i), ... The prefix of any length is the table of a smaller domain.
+    roots: Vec<Scalar>,
+    size_inverse: Scalar,
+}
+
+impl Domain {
+    /// The largest domain, log2: the coset takes a root of twice its order.
+    pub const MAX_LOG2: u32 = 31;
+
+    /// The domain of size 2^log2, with the root that this generator gives. n - 1 products and 32 n bytes.
+    ///
+    /// Panics if log2 is above [`Self::MAX_LOG2`].
+    pub fn new(generator: RootGenerator, log2: u32) -> Self {
+        assert!(log2 <= Self::MAX_LOG2, "the field has no root of unity of twice this order");
+        let size = 1usize << log2;
+        let mut roots = vec![Scalar::ONE; size];
+        for layer in 0..log2 {
+            // Entry 2^layer + j is entry j times the root of order 4 * 2^layer.
+            let root = generator.root_of_unity(layer + 2);
+            let (known, next) = roots.split_at_mut(1 << layer);
+            let fill = |(next, known): (&mut Scalar, &Scalar)| *next = root * known;
+            next[..known.len()].par_iter_mut().zip(known.par_iter()).with_min_len(SERIAL_ELEMENTS).for_each(fill);
+        }
+        let size_inverse = Scalar::from(size as u64).invert().expect("a power of two is not zero");
+        Self { log2, roots, size_inverse }
+    }
+
+    /// n.
+    pub fn size(&self) -> usize {
+        self.roots.len()
+    }
+
+    /// Coefficients, natural order, of the polynomial of degree < n whose values at omega^j are given in bit-reversed order.
+    ///
+    /// Panics, as all transforms do, if there are not n elements.
+    pub fn interpolate(&self, values: &mut [Scalar]) {
+        self.inverse(values, Half::Domain);
+    }
+
+    /// As [`Self::interpolate`], from the values at eta * omega^j.
+    pub fn interpolate_coset(&self, values: &mut [Scalar]) {
+        self.inverse(values, Half::Coset);
+    }
+
+    /// The values at omega^j, bit-reversed order, of the polynomial with these coefficients.
+    pub fn evaluate(&self, coefficients: &mut [Scalar]) {
+        self.forward(coefficients, Half::Domain);
+    }
+
+    /// As [`Self::evaluate`], the values at eta * omega^j.
+    pub fn evaluate_coset(&self, coefficients: &mut [Scalar]) {
+        self.forward(coefficients, Half::Coset);
+    }
+
+    /// Exchange natural and bit-reversed order.
+    pub fn bit_reverse<T>(&self, values: &mut [T]) {
+        assert_eq!(values.len(), self.size(), "one element for each point of the domain");
+        for i in 0..values.len() {
+            let j = self.reversed(i);
+            if i < j {
+                values.swap(i, j);
+            }
+        }
+    }
+
+    /// The bit-reversal of an index.
+    pub fn reversed(&self, index: usize) -> usize {
+        // Shifting by all 64 bits is what a domain of one element would ask for.
+        if self.log2 == 0 { 0 } else { index.reverse_bits() >> (usize::BITS - self.log2) }
+    }
+
+    fn forward(&self, values: &mut [Scalar], half: Half) {
+        assert_eq!(values.len(), self.size(), "one element for each point of the domain");
+        forward(values, half as usize, &self.roots);
+    }
+
+    fn inverse(&self, values: &mut [Scalar], half: Half) {
+        assert_eq!(values.len(), self.size(), "one element for each point of the domain");
+        inverse(values, half as usize, &self.roots);
+        values.par_iter_mut().with_min_len(SERIAL_ELEMENTS).for_each(|value| *value *= self.size_inverse);
+    }
+}
+
+/// Reduce a polynomial modulo X^m - root^2, m its length, down to its values. `block` counts blocks of this layer from the left.
+fn forward(values: &mut [Scalar], block: usize, roots: &[Scalar]) {
+    if values.len() <= SERIAL_ELEMENTS {
+        return forward_serial(values, block, roots);
+    }
+    let (low, high) = values.split_at_mut(values.len() / 2);
+    let root = &roots[block];
+    let pairs = low.par_chunks_mut(SERIAL_ELEMENTS).zip(high.par_chunks_mut(SERIAL_ELEMENTS));
+    pairs.for_each(|(low, high)| split(low, high, root));
+    rayon::join(|| forward(low, 2 * block, roots), || forward(high, 2 * block + 1, roots));
+}
+
+fn forward_serial(values: &mut [Scalar], first_block: usize, roots: &[Scalar]) {
+    let (mut length, mut first_block) = (values.len(), first_block);
+    while length > 1 {
+        for (values, root) in values.chunks_exact_mut(length).zip(&roots[first_block..]) {
+            let (low, high) = values.split_at_mut(length / 2);
+            split(low, high, root);
+        }
+        (length, first_block) = (length / 2, 2 * first_block);
+    }
+}
+
+/// (u, v) to (u + root v, u - root v): from modulo X^2m - root^2 to modulo X^m - root and X^m + root.
+#[inline]
+fn split(low: &mut [Scalar], high: &mut [Scalar], root: &Scalar) {
+    for (low, high) in low.iter_mut().zip(high) {
+        let product = *high * root;
+        *high = *low - product;
+        *low += product;
+    }
+}
+
+/// The way back from [`forward`], without the division by two of each layer.
+fn inverse(values: &mut [Scalar], block: usize, roots: &[Scalar]) {
+    if values.len() <= SERIAL_ELEMENTS {
+        return inverse_serial(values, block, roots);
+    }
+    let (low, high) = values.split_at_mut(values.len() / 2);
+    rayon::join(|| inverse(low, 2 * block, roots), || inverse(high, 2 * block + 1, roots));
+    let pairs = low.par_chunks_mut(SERIAL_ELEMENTS).zip(high.par_chunks_mut(SERIAL_ELEMENTS));
+    pairs.for_each(|(low, high)| join(low, high, block, roots));
+}
+
+fn inverse_serial(values: &mut [Scalar], first_block: usize, roots: &[Scalar]) {
+    let (mut length, mut first_block) = (2, first_block * values.len() / 2);
+    while length <= values.len() {
+        for (block, values) in (first_block..).zip(values.chunks_exact_mut(length)) {
+            let (low, high) = values.split_at_mut(length / 2);
+            join(low, high, block, roots);
+        }
+        (length, first_block) = (2 * length, first_block / 2);
+    }
+}
+
+/// (u, v) to (u + v, (u - v) / root of the block).
+#[inline]
+fn join(low: &mut [Scalar], high: &mut [Scalar], block: usize, roots: &[Scalar]) {
+    let negated_inverse = match block {
+        0 => -roots[0],
+        // Among the blocks of as many bits, the inverse is minus the root of the mirror image.
+        _ => roots[3 * (1 << block.ilog2()) - 1 - block],
+    };
+    for (low, high) in low.iter_mut().zip(high) {
+        let difference = *high - *low;
+        *low += *high;
+        *high = difference * negated_inverse;
+    }
+}

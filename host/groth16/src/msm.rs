@@ -1,0 +1,52 @@
+//! Multi-scalar multiplication: sums of scalars times points, by Pippenger's buckets.
+//!
+//! Booth digits of w bits sort the terms of each window into 2^(w-1) buckets; the points of a bucket are added pairwise in
+//! affine coordinates, with one inversion for many additions (six products each, against eleven); the bucket sums are then
+//! weighted by running sums. Windows, and equal pieces of a window's sorted terms whatever their buckets, are the tasks: no
+//! choice of scalars makes a piece longer, and no lock is held anywhere.
+//!
+//! Everything is exact for infinities, repeated points and opposite points. What is computed from scalars is zeroed after
+//! use; that memory is accessed and time is spent according to them is inherent in the algorithm.
+
+mod coordinate;
+mod digits;
+mod pairwise;
+mod terms;
+mod window;
+
+pub use coordinate::Coordinate;
+pub use digits::SignedScalar;
+pub use pairwise::Summable;
+pub use terms::{Plan, Query, SecretSignedScalars, Terms};
+
+use group::Group;
+use rayon::prelude::*;
+
+/// The sum of scalars times points. Zeros cost little, the order of terms is of no matter.
+///
+/// Panics if a term names a point or scalar that is not there.
+pub fn msm<P: Summable>(points: &[P], terms: &Terms) -> P::Sum {
+    let bits = digits::window_bits(terms.len());
+    let windows: Vec<P::Sum> = (0..digits::windows(bits))
+        .into_par_iter()
+        .map(|window| window::sum(points, terms, digits::Window::new(window, bits)))
+        .collect();
+    let shift = |sum: P::Sum| (0..bits).fold(sum, |sum, _| sum.double());
+    windows.into_iter().rev().reduce(|high, low| shift(high) + low).unwrap_or_else(P::Sum::identity)
+}
+
+/// The sum of the points at these indices.
+pub fn sum<P: Summable>(points: &[P], indices: &[u32]) -> P::Sum {
+    let pieces = indices.par_chunks(window::ENTRIES_PER_PIECE);
+    pieces
+        .map(|piece| {
+            let entries = piece.iter().map(|&index| window::Entry::new(index, false));
+            window::weighted_sum(points, &entries.collect::<Vec<_>>(), &window::Buckets::all_in_first())
+        })
+        .reduce(P::Sum::identity, |a, b| a + b)
+}
+
+/// The same sum, term by term: what [`msm`] is tested against.
+pub fn naive<P: Summable>(points: &[P], scalars: &[crate::Scalar]) -> P::Sum {
+    points.iter().zip(scalars).map(|(point, scalar)| P::multiply(point, scalar)).sum()
+}

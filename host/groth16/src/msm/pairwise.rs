@@ -1,0 +1,188 @@
+//! Sums of runs of points, pairwise, in affine coordinates.
+
+use super::coordinate::Coordinate;
+use crate::Scalar;
+use crate::points::{FpLimbs, G1Point, G2Point, Point};
+use crate::secret::SecretBuffer;
+use blstrs::{G1Affine, G2Affine};
+use group::prime::PrimeCurveAffine;
+use std::iter::Sum;
+
+/// A point whose sums can be made in affine coordinates.
+pub trait Summable: Point<Sum: Sum> {
+    /// The field of its coordinates.
+    type Coordinate: Coordinate;
+    /// x and y, both zero at infinity.
+    fn coordinates(&self) -> (Self::Coordinate, Self::Coordinate);
+    /// The point of these coordinates.
+    fn from_coordinates(x: Self::Coordinate, y: Self::Coordinate) -> Self;
+    /// The product by one scalar.
+    fn multiply(&self, scalar: &Scalar) -> Self::Sum;
+}
+
+impl Summable for G1Point {
+    type Coordinate = FpLimbs;
+    #[inline]
+    fn coordinates(&self) -> (FpLimbs, FpLimbs) {
+        (self.x, self.y)
+    }
+    #[inline]
+    fn from_coordinates(x: FpLimbs, y: FpLimbs) -> Self {
+        Self { x, y }
+    }
+    fn multiply(&self, scalar: &Scalar) -> Self::Sum {
+        G1Affine::from(*self).to_curve() * scalar
+    }
+}
+
+impl Summable for G2Point {
+    type Coordinate = [FpLimbs; 2];
+    #[inline]
+    fn coordinates(&self) -> ([FpLimbs; 2], [FpLimbs; 2]) {
+        (self.x, self.y)
+    }
+    #[inline]
+    fn from_coordinates(x: [FpLimbs; 2], y: [FpLimbs; 2]) -> Self {
+        Self { x, y }
+    }
+    fn multiply(&self, scalar: &Scalar) -> Self::Sum {
+        G2Affine::from(*self).to_curve() * scalar
+    }
+}
+
+/// Points added at a time: with what is kept for their inversion, 300 KiB in G1, a second-level cache.
+pub(super) const POINTS_PER_TILE: usize = 2048;
+
+/// A tile: consecutive runs of points, each of which is to be added up. Made once a task and filled again and again.
+pub(super) struct Tile<P: Summable> {
+    points: SecretBuffer<P>,
+    len: usize,
+    runs: Vec<Run>,
+    /// The product of the denominators of all later pairs, for each pair of a round, last pair first.
+    products: SecretBuffer<P::Coordinate>,
+}
+
+#[derive(Clone, Copy)]
+struct Run {
+    bucket: u32,
+    points: u32,
+}
+
+impl<P: Summable> Tile<P> {
+    /// Room for some points, at most [`POINTS_PER_TILE`].
+    pub fn new(points: usize) -> Self {
+        let capacity = points.min(POINTS_PER_TILE);
+        Self {
+            points: SecretBuffer::zeros(capacity),
+            len: 0,
+            runs: Vec::with_capacity(capacity),
+            products: SecretBuffer::zeros(capacity / 2),
+        }
+    }
+
+    /// Points it has room for.
+    pub fn capacity(&self) -> usize {
+        self.points.len()
+    }
+
+    /// Remove everything.
+    pub fn clear(&mut self) {
+        self.len = 0;
+        self.runs.clear();
+    }
+
+    /// Append a point, or its negative, to a bucket; the points of a bucket are appended one after another.
+    #[inline]
+    pub fn push(&mut self, bucket: u32, point: &P, negative: bool) {
+        if point.is_infinity() {
+            return;
+        }
+        let (x, y) = point.coordinates();
+        let y = if negative { P::Coordinate::zeroed().sub(&y) } else { y };
+        self.points[self.len] = P::from_coordinates(x, y);
+        self.len += 1;
+        match self.runs.last_mut() {
+            Some(run) if run.bucket == bucket => run.points += 1,
+            _ => self.runs.push(Run { bucket, points: 1 }),
+        }
+    }
+
+    /// Add up every run, and return buckets and sums, in the order they were pushed.
+    pub fn sums(&mut self) -> impl DoubleEndedIterator<Item = (u32, &P)> {
+        while self.runs.iter().any(|run| run.points > 1) {
+            self.halve();
+        }
+        self.runs.iter().map(|run| run.bucket).zip(&self.points[..self.len])
+    }
+
+    /// Replace each pair of a run by its sum; an odd point stays. One inversion for all pairs, by Montgomery's trick.
+    fn halve(&mut self) {
+        let Self { points, len, runs, products } = self;
+        // Backwards, so that the sums can be written forwards over points that are already read.
+        let (mut product, mut pairs, mut end) = (P::Coordinate::NONZERO, 0, *len);
+        for run in runs.iter().rev() {
+            let start = end - run.points as usize;
+            for pair in points[start..end].chunks_exact(2).rev() {
+                products[pairs] = product;
+                product = product.mul(&denominator(&pair[0], &pair[1]));
+                pairs += 1;
+            }
+            end = start;
+        }
+        let mut inverse = product.invert();
+        let (mut read, mut write) = (0, 0);
+        for run in runs.iter_mut() {
+            for _ in 0..run.points / 2 {
+                let (p, q) = (points[read], points[read + 1]);
+                pairs -= 1;
+                let own = inverse.mul(&products[pairs]);
+                inverse = inverse.mul(&denominator(&p, &q));
+                points[write] = add(&p, &q, &own);
+                (read, write) = (read + 2, write + 1);
+            }
+            if run.points % 2 == 1 {
+                points[write] = points[read];
+                (read, write) = (read + 1, write + 1);
+            }
+            run.points = run.points.div_ceil(2);
+        }
+        *len = write;
+    }
+}
+
+/// What the slope of the line through both points is divided by; something else where no slope is needed.
+#[inline]
+fn denominator<P: Summable>(p: &P, q: &P) -> P::Coordinate {
+    let ((x1, y1), (x2, y2)) = (p.coordinates(), q.coordinates());
+    if x1 != x2 && !p.is_infinity() && !q.is_infinity() {
+        x2.sub(&x1)
+    } else if *p == *q && y1 != P::Coordinate::zeroed() {
+        y1.add(&y2)
+    } else {
+        P::Coordinate::NONZERO
+    }
+}
+
+/// p + q, given the inverse of their denominator.
+#[inline]
+fn add<P: Summable>(p: &P, q: &P, inverse: &P::Coordinate) -> P {
+    let ((x1, y1), (x2, y2)) = (p.coordinates(), q.coordinates());
+    let slope = if x1 != x2 {
+        if p.is_infinity() {
+            return *q;
+        }
+        if q.is_infinity() {
+            return *p;
+        }
+        y2.sub(&y1).mul(inverse)
+    } else if y1 == y2 && y1 != P::Coordinate::zeroed() {
+        let square = x1.square();
+        square.add(&square).add(&square).mul(inverse)
+    } else {
+        // Opposite points, a point of order two twice, or twice infinity.
+        return P::zeroed();
+    };
+    let x = slope.square().sub(&x1).sub(&x2);
+    let y = x1.sub(&x).mul(&slope).sub(&y1);
+    P::from_coordinates(x, y)
+}
