@@ -68,7 +68,7 @@ pub struct LeaseTag {
 pub struct Stale(pub LeaseTag);
 
 /// Work of a device that was enqueued and reads a lease.
-pub trait DeviceEvent: Send {
+pub trait DeviceEvent: Send + Sync {
     /// Whether that work is done. Does not wait.
     fn has_fired(&self) -> bool;
 }
@@ -78,7 +78,7 @@ type Written = [(u64, u64); 2];
 
 struct Live {
     bytes: u64,
-    events: Vec<Box<dyn DeviceEvent>>,
+    events: Vec<Arc<dyn DeviceEvent>>,
     state: State,
 }
 
@@ -174,7 +174,7 @@ impl Arena {
     }
 
     /// Keep a lease's memory, even when its holder drops it, until the event has fired.
-    pub fn hold(&self, tag: LeaseTag, event: Box<dyn DeviceEvent>) -> Result<(), Stale> {
+    pub fn hold(&self, tag: LeaseTag, event: Arc<dyn DeviceEvent>) -> Result<(), Stale> {
         let mut books = self.0.books();
         let live = books.live.get_mut(&tag).filter(|live| live.state == State::Held).ok_or(Stale(tag))?;
         live.events.push(event);
