@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
-use zkhost_groth16::{Assignment, ProveError, Proof, Prover};
+use zkhost_groth16::{Assignment, Proof, ProveError, Prover};
 
 /// Set once a job is to stop. Whoever works for it looks often enough to answer within 50 ms.
 #[derive(Clone, Debug, Default)]

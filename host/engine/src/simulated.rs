@@ -196,4 +196,3 @@ impl Device for SimulatedDevice {
         }
     }
 }
-

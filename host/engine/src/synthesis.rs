@@ -1,7 +1,7 @@
 //! What the engine needs of circuits: their assignments, and a judgement of their proofs.
 
 use crate::device::Stop;
-use crate::ids::CircuitId;
+use crate::ids::{CircuitId, ProofBytes};
 use crate::scheduler::SynthesisFault;
 use std::sync::Arc;
 use zkhost_groth16::assignment::{SegmentLimits, SegmentWriter};
@@ -35,8 +35,9 @@ pub trait Synthesis: Send + Sync {
 
 /// What tells a good proof from a bad one. Not part of a device: no device judges itself.
 pub trait Judge: Send + Sync {
-    /// Whether the proof is valid for these public inputs, the constant one excluded.
-    fn verify(&self, publics: &[Scalar], proof: &Proof) -> bool;
+    /// Whether these bytes, the very ones that are returned, are a valid proof for these public inputs, the constant one
+    /// excluded.
+    fn verify(&self, publics: &[Scalar], proof: &ProofBytes) -> bool;
     /// Whether the assignment satisfies the circuit's constraints; if not, a sentence that names one and quotes no value.
     fn check(&self, assignment: &Assignment) -> Result<(), String>;
 }
@@ -55,8 +56,8 @@ impl KeyJudge {
 }
 
 impl Judge for KeyJudge {
-    fn verify(&self, publics: &[Scalar], proof: &Proof) -> bool {
-        self.key.verify(proof, publics).is_ok()
+    fn verify(&self, publics: &[Scalar], proof: &ProofBytes) -> bool {
+        Proof::from_bytes(proof).is_ok_and(|proof| self.key.verify(&proof, publics).is_ok())
     }
 
     fn check(&self, assignment: &Assignment) -> Result<(), String> {

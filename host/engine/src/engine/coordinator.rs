@@ -115,24 +115,24 @@ impl Coordinator {
 
     fn hear(&mut self, message: Message) {
         let now = self.now();
-        // Whoever asked may be gone; that is theirs to know.
         match message {
             Message::Submit { request, circuit_bytes, deadline, ended, reply } => {
-                let _ = reply.send(self.submit(request, circuit_bytes, deadline, ended));
+                let answer = self.submit(request, circuit_bytes, deadline, ended);
+                tell(&reply, answer);
             }
-            Message::Find(id, reply) => drop(reply.send(self.scheduler.find(&id))),
-            Message::Status(key, reply) => drop(reply.send(self.scheduler.status(key))),
-            Message::Cancel(key, reply) => drop(reply.send(self.scheduler.cancel(now, key))),
+            Message::Find(id, reply) => tell(&reply, self.scheduler.find(&id)),
+            Message::Status(key, reply) => tell(&reply, self.scheduler.status(key)),
+            Message::Cancel(key, reply) => tell(&reply, self.scheduler.cancel(now, key)),
             Message::CancelAll => self.scheduler.cancel_all(now),
             Message::Running(reply) => {
                 let running = self.scheduler.running().map(|(key, id)| (key, id.clone())).collect();
-                let _ = reply.send(running);
+                tell(&reply, running);
             }
-            Message::Usage(reply) => drop(reply.send((self.scheduler.usage(), self.scheduler.counters()))),
-            Message::Timeline(reply) => drop(reply.send(self.timeline.clone())),
+            Message::Usage(reply) => tell(&reply, (self.scheduler.usage(), self.scheduler.counters())),
+            Message::Timeline(reply) => tell(&reply, self.timeline.clone()),
             Message::Drain(reply) => {
                 if self.drained {
-                    let _ = reply.send(());
+                    tell(&reply, ());
                 } else {
                     self.drainers.push(reply);
                     self.scheduler.drain(now);
@@ -164,7 +164,7 @@ impl Coordinator {
         };
         let key = self.scheduler.submit(self.now(), submission)?.key();
         if let Some(JobStatus::Ended(outcome)) = self.scheduler.status(key) {
-            let _ = ended.send(outcome);
+            tell(&ended, outcome);
             return Ok(key);
         }
         let parts = JobParts { synthesis, circuit, stop: Stop::default() };
@@ -226,14 +226,16 @@ impl Coordinator {
                 Action::End { job, outcome } => self.end(job, outcome),
                 Action::Drained => {
                     self.drained = true;
-                    self.drainers.drain(..).for_each(|drainer| drop(drainer.send(())));
+                    self.drainers.drain(..).for_each(|drainer| tell(&drainer, ()));
                 }
             }
         }
     }
 
     fn partition(&mut self, key: PartitionKey) -> &mut Partition {
-        self.partitions.get_mut(&key).expect("the scheduler orders nothing of a partition before admission or after release")
+        self.partitions
+            .get_mut(&key)
+            .expect("the scheduler orders nothing of a partition before admission or after release")
     }
 
     fn admit(&mut self, key: PartitionKey, leases: Vec<Lease>) {
@@ -277,7 +279,7 @@ impl Coordinator {
             let partition = Some(PartitionKey { job: key, index: 0 });
             self.timeline.push(Span { track, category, name, partition, start, end: self.now(), bytes: 0 });
         }
-        job.waiters.into_iter().for_each(|waiter| drop(waiter.send(outcome.clone())));
+        job.waiters.into_iter().for_each(|waiter| tell(&waiter, outcome.clone()));
     }
 }
 
@@ -291,4 +293,9 @@ impl Partition {
         });
         assignment.clone()
     }
+}
+
+/// Answer somebody, who may be gone: that is theirs to know.
+fn tell<T>(to: &Sender<T>, what: T) {
+    let _ = to.send(what);
 }

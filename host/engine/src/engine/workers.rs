@@ -14,8 +14,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Instant;
+use zkhost_groth16::Assignment;
 use zkhost_groth16::assignment::{Segment, SegmentWriter};
-use zkhost_groth16::{Assignment, Proof};
 
 /// Write one segment.
 pub(super) struct SegmentOrder {
@@ -74,8 +74,7 @@ impl Workers {
         let desk = Desk { messages: messages.clone(), began };
         let (segments, segment_orders) = unbounded();
         let (checks, check_orders) = unbounded();
-        let mut workers =
-            Self { segments, checks, slots: HashMap::new(), loaders: HashMap::new(), threads: vec![] };
+        let mut workers = Self { segments, checks, slots: HashMap::new(), loaders: HashMap::new(), threads: vec![] };
         for worker in 0..config.synthesis_workers.max(1) {
             let (orders, desk, track) = (segment_orders.clone(), desk.clone(), Track::Synthesis(worker as u16));
             workers.spawn(track, move || synthesise_all(&orders, &desk, track));
@@ -146,7 +145,13 @@ impl Desk {
     }
 }
 
-fn span(track: Track, category: Category, name: &'static str, partition: Option<PartitionKey>, times: (Time, Time)) -> Span {
+fn span(
+    track: Track,
+    category: Category,
+    name: &'static str,
+    partition: Option<PartitionKey>,
+    times: (Time, Time),
+) -> Span {
     Span { track, category, name: name.into(), partition, start: times.0, end: times.1, bytes: 0 }
 }
 
@@ -253,9 +258,8 @@ fn check_all(orders: &Receiver<CheckOrder>, desk: &Desk, track: Track) {
     }
 }
 
-/// Judge the very bytes that would be returned.
 fn check(judge: &dyn Judge, assignment: &Assignment, proof: &ProofBytes) -> Verdict {
-    if Proof::from_bytes(proof).is_ok_and(|proof| judge.verify(assignment.publics(), &proof)) {
+    if judge.verify(assignment.publics(), proof) {
         return Verdict::Valid;
     }
     match judge.check(assignment) {

@@ -136,7 +136,8 @@ fn span(event: &Value) -> Result<Span, &'static str> {
     let number = |object: &Value, key| object.get(key).and_then(Value::as_u64);
     let args = event.get("args").ok_or("it has no \"args\"")?;
     let ids = number(event, "pid").zip(number(event, "tid"));
-    let track = ids.and_then(|(pid, tid)| Track::from_ids(pid, tid)).ok_or("its process and thread are none of ours")?;
+    let track =
+        ids.and_then(|(pid, tid)| Track::from_ids(pid, tid)).ok_or("its process and thread are none of ours")?;
     let category = event.get("cat").and_then(Value::as_str);
     let category = Category::ALL.into_iter().find(|known| Some(known.name()) == category);
     let times = number(args, "start_ns").zip(number(args, "end_ns")).filter(|(start, end)| start <= end);
