@@ -5,6 +5,7 @@ use crate::Scalar;
 use crate::points::{FpLimbs, G1Point, G2Point, Point};
 use crate::secret::SecretBuffer;
 use blstrs::{G1Affine, G2Affine};
+use bytemuck::Zeroable;
 use group::prime::PrimeCurveAffine;
 use std::iter::Sum;
 

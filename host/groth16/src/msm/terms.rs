@@ -19,7 +19,7 @@ impl SecretSignedScalars {
     /// Of field elements.
     pub fn new(scalars: &[Scalar]) -> Self {
         let mut out = SecretBuffer::zeros(scalars.len());
-        convert(&mut out, scalars, SignedScalar::from);
+        convert(&mut out, scalars, |scalar| SignedScalar::from(scalar));
         Self(out)
     }
 }
@@ -94,7 +94,10 @@ impl Query {
     /// One point for each variable whose bit is set (bit i mod 64 of word i / 64).
     pub fn sparse(words: Vec<u64>) -> Self {
         let mut rank = 0;
-        let before = |word: &u64| std::mem::replace(&mut rank, rank + word.count_ones());
+        let before = |word: &u64| {
+            rank += word.count_ones();
+            rank - word.count_ones()
+        };
         let ranks = words.iter().map(before).collect();
         Self { first: 0, density: Some(Density { words, ranks }) }
     }

@@ -47,11 +47,6 @@ impl Buckets {
     fn of(&self, entry: usize) -> usize {
         self.ends.partition_point(|&end| end as usize <= entry) + 1
     }
-
-    /// Where a bucket starts.
-    fn start(&self, bucket: usize) -> usize {
-        if bucket == 1 { 0 } else { self.ends[bucket - 2] as usize }
-    }
 }
 
 /// The sum of digit times point over all terms.

@@ -3,7 +3,6 @@
 use crate::domain::Domain;
 use crate::key::{HBasis, ProvingKey};
 use crate::msm::naive;
-use crate::points::Point;
 use crate::r1cs::{MatrixId, R1cs};
 use crate::{Proof, Scalar};
 use ff::Field;

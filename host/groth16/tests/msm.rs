@@ -1,0 +1,192 @@
+//! Multi-scalar multiplication, against the sum term by term.
+
+mod common;
+
+use common::random_scalars;
+use ff::Field;
+use group::Group;
+use proptest::prelude::*;
+use std::fmt::Debug;
+use zkhost_groth16::assignment::Assignment;
+use zkhost_groth16::msm::{self, Plan, Query, SecretSignedScalars, Summable, Terms};
+use zkhost_groth16::points::Point;
+use zkhost_groth16::{G1Point, G2Point, Scalar};
+
+/// k G for k = 1, 2, ...: all different, and with opposites and doubles among their sums.
+fn points<P: Summable>(count: usize) -> Vec<P> {
+    let multiples = std::iter::successors(Some(P::Sum::generator()), |last| Some(*last + P::Sum::generator()));
+    P::normalize(&multiples.take(count).collect::<Vec<_>>())
+}
+
+fn negative<P: Summable>(point: &P) -> P {
+    P::normalize(&[P::multiply(point, &-Scalar::ONE)])[0]
+}
+
+fn check<P: Summable<Sum: Debug>>(points: &[P], scalars: &[Scalar], case: &str) {
+    let signed = SecretSignedScalars::new(scalars);
+    let fast = msm::msm(points, &Terms::in_order(&signed));
+    assert_eq!(fast, msm::naive(points, scalars), "{case}, {} terms", points.len());
+}
+
+/// Scalars of the most awkward digits.
+fn edge_scalars() -> Vec<Scalar> {
+    let two = Scalar::from(2);
+    let half = -two.invert().unwrap();
+    let mut edges = vec![Scalar::ZERO, Scalar::ONE, -Scalar::ONE, two, -two, half, half + Scalar::ONE, half - Scalar::ONE];
+    for bit in 0..255 {
+        let power = two.pow_vartime([bit]);
+        edges.extend([power, power - Scalar::ONE, -power]);
+    }
+    edges
+}
+
+#[test]
+fn every_length_up_to_300_is_exact_in_g1() {
+    let all = points::<G1Point>(300);
+    for length in 0..=300 {
+        check(&all[..length], &random_scalars(length as u64, length), "random scalars");
+    }
+}
+
+#[test]
+fn every_length_up_to_80_is_exact_in_g2() {
+    let all = points::<G2Point>(80);
+    for length in 0..=80 {
+        check(&all[..length], &random_scalars(length as u64, length), "random scalars");
+    }
+}
+
+#[test]
+fn lengths_about_powers_of_two_tiles_and_pieces_are_exact() {
+    let all = points::<G1Point>((1 << 14) + 1);
+    let scalars = random_scalars(1, all.len());
+    for length in [511, 512, 513, 2047, 2048, 2049, 4095, 4096, 4097, 16383, 16384, 16385] {
+        check(&all[..length], &scalars[..length], "random scalars");
+    }
+}
+
+#[test]
+fn scalars_with_awkward_digits_are_exact() {
+    let scalars = edge_scalars();
+    for scalar in &scalars {
+        check(&points::<G1Point>(3), &[*scalar; 3], "one scalar three times");
+    }
+    check(&points::<G1Point>(scalars.len()), &scalars, "edge scalars");
+    check(&points::<G2Point>(scalars.len()), &scalars, "edge scalars");
+}
+
+#[test]
+fn skewed_scalars_are_exact() {
+    let all = points::<G1Point>(5000);
+    let random = Scalar::from(0x1234_5678_9abc_def0).square().square();
+    for (scalar, case) in [
+        (Scalar::ZERO, "all 0"),
+        (Scalar::ONE, "all 1"),
+        (-Scalar::ONE, "all r - 1"),
+        (Scalar::from(77), "all 77"),
+        (random, "all one random value"),
+    ] {
+        check(&all, &vec![scalar; all.len()], case);
+    }
+}
+
+/// Points that meet themselves, their opposites and infinity in every bucket.
+fn check_awkward_points<P: Summable<Sum: Debug>>() {
+    let [p, q] = points::<P>(2)[..] else { unreachable!() };
+    let infinity = P::zeroed();
+    let patterns: [(&str, &[P]); 7] = [
+        ("all equal", &[p]),
+        ("opposites", &[p, negative(&p)]),
+        ("all infinity", &[infinity]),
+        ("infinity between", &[infinity, p, infinity, q]),
+        ("infinity last", &[p, q, p, infinity]),
+        ("doubles and opposites", &[p, p, negative(&p), negative(&p), q]),
+        ("a sum and its opposite", &[p, q, negative(&q), negative(&p)]),
+    ];
+    for (case, pattern) in patterns {
+        for length in [1, 2, 3, 4, 7, 64, 301] {
+            let points: Vec<P> = pattern.iter().copied().cycle().take(length).collect();
+            check(&points, &vec![Scalar::from(5); length], case);
+            check(&points, &random_scalars(3, length), case);
+            let indices: Vec<u32> = (0..length as u32).collect();
+            assert_eq!(msm::sum(&points, &indices), msm::naive(&points, &vec![Scalar::ONE; length]), "sum of {case}");
+        }
+    }
+}
+
+/// cases.md row 9: formulas wrong for infinity and for equal points, which random tests missed.
+#[test]
+fn snarkvm_p548_equal_and_opposite_points() {
+    check_awkward_points::<G1Point>();
+    check_awkward_points::<G2Point>();
+}
+
+/// cases.md row 8: points at infinity gave a zero result.
+#[test]
+fn icicle_i169_infinity_among_the_points() {
+    let mut all = points::<G1Point>(300);
+    for position in [0, 150, 299] {
+        all[position] = G1Point::INFINITY;
+        check(&all, &random_scalars(9, all.len()), "infinities among the points");
+    }
+}
+
+/// cases.md row 6: lengths that are no multiple of 32, in G1 and in G2, with ones, zeros and full scalars mixed.
+#[test]
+fn sppark_i1_lengths_that_fill_no_block() {
+    for length in [1, 31, 33, 63, 65, 95, 97, 127, 129, 299] {
+        let mut scalars = random_scalars(4, length);
+        scalars.iter_mut().step_by(3).for_each(|scalar| *scalar = Scalar::ONE);
+        scalars.iter_mut().step_by(5).for_each(|scalar| *scalar = Scalar::ZERO);
+        check(&points::<G1Point>(length), &scalars, "mixed scalars");
+        check(&points::<G2Point>(length), &scalars, "mixed scalars");
+    }
+}
+
+/// cases.md row 35: a task on a shared pool stole one that held the lock it needed. There is no lock: products nested in
+/// tasks of one small pool end.
+#[test]
+fn aptos_p19541_products_nested_in_tasks_of_one_pool() {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+    let (all, scalars) = (points::<G1Point>(400), random_scalars(2, 400));
+    let expected = msm::naive(&all, &scalars);
+    pool.install(|| {
+        rayon::scope(|scope| {
+            for _ in 0..16 {
+                scope.spawn(|_| assert_eq!(msm::msm(&all, &Terms::in_order(&SecretSignedScalars::new(&scalars))), expected));
+            }
+        });
+    });
+}
+
+fn value() -> impl Strategy<Value = Scalar> {
+    prop_oneof![
+        4 => Just(Scalar::ZERO),
+        4 => Just(Scalar::ONE),
+        1 => Just(-Scalar::ONE),
+        2 => any::<u64>().prop_map(Scalar::from),
+        2 => any::<[u64; 2]>().prop_map(|[a, b]| Scalar::from(a) * Scalar::from(b).square()),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn a_plan_serves_dense_and_sparse_queries(
+        publics in prop::collection::vec(value(), 0..70),
+        aux in prop::collection::vec(value(), 0..200),
+        marks in prop::collection::vec(any::<u64>(), 5),
+    ) {
+        let assignment = Assignment::from_values(&publics, &aux);
+        let (plan, z) = (Plan::new(&assignment), assignment.z());
+        let all = points::<G1Point>(z.len());
+        for first in [0, 1 + publics.len()] {
+            let query = Query::from_variable(first as u32);
+            prop_assert_eq!(plan.combine(&all, &query), msm::naive(&all, &z[first..]));
+        }
+        let marked: Vec<Scalar> =
+            z.iter().enumerate().filter(|(i, _)| marks[i / 64] >> (i % 64) & 1 == 1).map(|(_, z)| *z).collect();
+        prop_assert_eq!(plan.combine(&all, &Query::sparse(marks)), msm::naive(&all, &marked));
+    }
+}
