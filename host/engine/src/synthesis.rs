@@ -5,9 +5,7 @@ use crate::ids::{CircuitId, ProofBytes};
 use crate::scheduler::SynthesisFault;
 use std::sync::Arc;
 use zkhost_groth16::assignment::{SegmentLimits, SegmentWriter};
-use zkhost_groth16::r1cs::CheckError;
-use zkhost_groth16::verify::PreparedVerifyingKey;
-use zkhost_groth16::{Assignment, Encoding, Proof, R1cs, Scalar, VerifyingKey};
+use zkhost_groth16::{Assignment, BoundKey, Encoding, PreparedVerifyingKey, Proof, R1cs, Scalar};
 
 /// One job's input, ready to be assigned: a guest in its sandbox, or anything else that writes segments.
 ///
@@ -42,29 +40,6 @@ pub trait Judge: Send + Sync {
     fn check(&self, assignment: &Assignment) -> Result<(), String>;
 }
 
-/// A circuit's constraint system and verifying key as its judge.
-pub struct KeyJudge {
-    r1cs: Arc<R1cs>,
-    key: PreparedVerifyingKey,
-}
-
-impl KeyJudge {
-    /// The judge of this circuit under this key.
-    pub fn new(r1cs: Arc<R1cs>, key: &VerifyingKey) -> Self {
-        Self { r1cs, key: key.into() }
-    }
-}
-
-impl Judge for KeyJudge {
-    fn verify(&self, publics: &[Scalar], proof: &ProofBytes) -> bool {
-        Proof::from_bytes(proof).is_ok_and(|proof| self.key.verify(&proof, publics).is_ok())
-    }
-
-    fn check(&self, assignment: &Assignment) -> Result<(), String> {
-        self.r1cs.check(assignment).map_err(|error: CheckError| error.to_string())
-    }
-}
-
 /// A circuit that jobs may name.
 #[derive(Clone)]
 pub struct Circuit {
@@ -72,4 +47,38 @@ pub struct Circuit {
     pub id: CircuitId,
     /// Its judge.
     pub judge: Arc<dyn Judge>,
+}
+
+impl Circuit {
+    /// The circuit of a key, judged by its constraints and its verifying key, which make up its name.
+    pub fn of(bound: &BoundKey) -> Self {
+        let vk = &bound.key.vk;
+        let mut hasher = blake3::Hasher::new_derive_key("zkhost 2026 circuit with verifying key");
+        hasher.update(&bound.r1cs.hash().0);
+        hasher.update(&vk.alpha_g1.to_uncompressed());
+        for point in [&vk.beta_g2, &vk.gamma_g2, &vk.delta_g2] {
+            hasher.update(&point.to_uncompressed());
+        }
+        for point in &vk.ic {
+            hasher.update(&point.to_uncompressed());
+        }
+        let judge = KeyJudge { r1cs: bound.r1cs.clone(), verifier: bound.verifier.clone() };
+        Self { id: CircuitId(hasher.finalize().into()), judge: Arc::new(judge) }
+    }
+}
+
+/// A constraint system and a verifying key as a judge.
+struct KeyJudge {
+    r1cs: Arc<R1cs>,
+    verifier: PreparedVerifyingKey,
+}
+
+impl Judge for KeyJudge {
+    fn verify(&self, publics: &[Scalar], proof: &ProofBytes) -> bool {
+        Proof::from_bytes(proof).is_ok_and(|proof| self.verifier.verify(&proof, publics).is_ok())
+    }
+
+    fn check(&self, assignment: &Assignment) -> Result<(), String> {
+        self.r1cs.check(assignment).map_err(|error| error.to_string())
+    }
 }
