@@ -13,6 +13,8 @@
 
 pub mod arena;
 pub mod budget;
+#[cfg(feature = "components")]
+pub mod component;
 pub mod device;
 pub mod engine;
 pub mod failure;
