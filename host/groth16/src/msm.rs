@@ -17,6 +17,7 @@ mod window;
 pub use coordinate::Coordinate;
 pub use digits::SignedScalar;
 pub use pairwise::Summable;
+pub(crate) use pairwise::{POINTS_PER_TILE, Tile};
 pub use terms::{Plan, Query, SecretSignedScalars, Terms};
 
 use group::Group;

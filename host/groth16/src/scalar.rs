@@ -22,20 +22,42 @@ pub fn is_reduced(limbs: &Limbs) -> bool {
     limbs.iter().rev().lt(MODULUS.iter().rev())
 }
 
-/// The index of the first element that is not below the modulus.
+/// Finds out, while elements pass through, whether all of them are below the modulus.
 ///
-/// One pass decides nearly every list by the top limbs alone, without a branch per element; only when one of them reaches
-/// the modulus's own are whole elements compared.
-#[inline]
-pub fn first_unreduced(elements: &[Limbs]) -> Option<usize> {
-    const TOP: u64 = MODULUS[3];
-    // Bit 63 of the sum of these is set if any top limb is at least TOP: either the limb has it itself, or, both terms
-    // being below 2^63, the difference is negative.
-    let suspects = elements.iter().fold(0, |seen, e| seen | e[3] | (TOP - 1).wrapping_sub(e[3]));
-    if suspects >> 63 == 0 {
-        return None;
+/// It costs a copy nothing that can be measured: it looks at the top limbs alone, without a branch, and only when one of
+/// them reaches the modulus's own are whole elements compared.
+#[derive(Default)]
+pub struct ReducedCheck {
+    /// Bit 63 is set if any top limb so far is at least the modulus's.
+    suspects: u64,
+}
+
+impl ReducedCheck {
+    /// Look at an element and pass it on.
+    #[inline]
+    pub fn pass(&mut self, element: &Limbs) -> Limbs {
+        // Bit 63 is set if the limb has it itself or, both terms being below 2^63 otherwise, if the difference is negative.
+        self.suspects |= element[3] | (MODULUS[3] - 1).wrapping_sub(element[3]);
+        *element
     }
-    elements.iter().position(|e| !is_reduced(e))
+
+    /// The index of the first element that is not below the modulus, among those that passed.
+    #[inline]
+    pub fn first_unreduced(self, passed: &[Limbs]) -> Option<usize> {
+        if self.suspects >> 63 == 0 {
+            return None;
+        }
+        passed.iter().position(|element| !is_reduced(element))
+    }
+}
+
+/// The index of the first element that is not below the modulus.
+pub fn first_unreduced(elements: &[Limbs]) -> Option<usize> {
+    let mut check = ReducedCheck::default();
+    elements.iter().for_each(|element| {
+        check.pass(element);
+    });
+    check.first_unreduced(elements)
 }
 
 /// The element of these canonical limbs; none if they are not below the modulus.

@@ -4,12 +4,12 @@
 //! the constraints, queries without the variables whose polynomial is zero. With [`HBasis::QuotientPoints`] the secrets give
 //! P and L' directly, by formulas (1) and (2) of `ALGEBRA.md`.
 
-use crate::fixed_base::FixedBase;
+use crate::fixed_base::CpuMultiples;
+pub use crate::fixed_base::GeneratorMultiples;
 use crate::key::{HBasis, ProvingKey, RootGenerator, VerifyingKey};
-use crate::points::{G1Point, G2Point};
 use crate::r1cs::{MatrixId, R1cs};
 use crate::scalar::{Scalar, SecretScalars};
-use blstrs::{G1Affine, G2Affine};
+use blstrs::G1Affine;
 use ff::{BatchInvert, Field};
 use rand_chacha::ChaCha20Rng;
 use rand_core::{OsRng, SeedableRng};
@@ -75,6 +75,9 @@ pub enum SetupError {
         /// What is wrong with them.
         reason: &'static str,
     },
+    /// The multiples of the generators were not computed.
+    #[error("the key's points were not computed: {0}")]
+    Multiples(String),
 }
 
 fn nonzero(value: Scalar, reason: &'static str) -> Result<Scalar, SetupError> {
@@ -86,6 +89,16 @@ const MAX_LOG2_DOMAIN: u32 = 31;
 
 /// Make a key for a circuit, with the H query in the given basis, by root generator 7.
 pub fn setup(r1cs: &R1cs, waste: &ToxicWaste, h_basis: HBasis) -> Result<ProvingKey, SetupError> {
+    setup_with(r1cs, waste, h_basis, &CpuMultiples::new())
+}
+
+/// As [`setup`], with the multiples of the generators from elsewhere. Whoever computes them learns the secrets' products.
+pub fn setup_with(
+    r1cs: &R1cs,
+    waste: &ToxicWaste,
+    h_basis: HBasis,
+    multiples: &dyn GeneratorMultiples,
+) -> Result<ProvingKey, SetupError> {
     let log2_domain = r1cs.log2_domain();
     if log2_domain > MAX_LOG2_DOMAIN {
         return Err(SetupError::TooLarge { log2_domain, max: MAX_LOG2_DOMAIN });
@@ -101,13 +114,12 @@ pub fn setup(r1cs: &R1cs, waste: &ToxicWaste, h_basis: HBasis) -> Result<Proving
         }
     };
 
-    let g1 = FixedBase::<G1Point>::new();
-    let g2 = FixedBase::<G2Point>::new();
     let (a_density, b_density) = (r1cs.a_density(), r1cs.b_density());
     let a = used(&polynomials.a, &a_density)?;
     let b = used(&polynomials.b, &b_density)?;
+    let g1 = |scalars: &[Scalar]| all_of(multiples.g1(scalars), scalars);
     Ok(ProvingKey {
-        vk: verifying_key(waste, &ic, &g1, &g2),
+        vk: verifying_key(waste, &ic, multiples)?,
         shape: r1cs.hash(),
         proven: true,
         root: RootGenerator::Seven,
@@ -117,27 +129,44 @@ pub fn setup(r1cs: &R1cs, waste: &ToxicWaste, h_basis: HBasis) -> Result<Proving
         aux_count: r1cs.aux_count,
         a_density,
         b_density,
-        a: g1.multiply(&a).into(),
-        b_g1: g1.multiply(&b).into(),
-        b_g2: g2.multiply(&b).into(),
-        h: g1.multiply(&h).into(),
-        l: g1.multiply(&l).into(),
+        a: g1(&a)?.into(),
+        b_g1: g1(&b)?.into(),
+        b_g2: all_of(multiples.g2(&b), &b)?.into(),
+        h: g1(&h)?.into(),
+        l: g1(&l)?.into(),
     })
 }
 
-fn verifying_key(waste: &ToxicWaste, ic: &[Scalar], g1: &FixedBase<G1Point>, g2: &FixedBase<G2Point>) -> VerifyingKey {
-    let [alpha, beta, gamma, delta] = [Secret::Alpha, Secret::Beta, Secret::Gamma, Secret::Delta].map(|s| waste.get(s));
-    let in_g1 = |scalar| G1Affine::from(g1.multiply(&[scalar])[0]);
-    let in_g2 = |scalar| G2Affine::from(g2.multiply(&[scalar])[0]);
-    VerifyingKey {
-        alpha_g1: in_g1(alpha),
-        beta_g1: in_g1(beta),
-        beta_g2: in_g2(beta),
-        gamma_g2: in_g2(gamma),
-        delta_g1: in_g1(delta),
-        delta_g2: in_g2(delta),
-        ic: g1.multiply(ic).into_iter().map(G1Affine::from).collect(),
+/// The points, if there is one for each scalar.
+fn all_of<T>(points: Result<Vec<T>, String>, scalars: &[Scalar]) -> Result<Vec<T>, SetupError> {
+    let points = points.map_err(SetupError::Multiples)?;
+    match (points.len(), scalars.len()) {
+        (found, expected) if found != expected => {
+            Err(SetupError::Multiples(format!("{found} points came back for {expected} scalars")))
+        }
+        _ => Ok(points),
     }
+}
+
+fn verifying_key(
+    waste: &ToxicWaste,
+    ic: &[Scalar],
+    multiples: &dyn GeneratorMultiples,
+) -> Result<VerifyingKey, SetupError> {
+    let secrets = |secrets: [Secret; 3]| SecretScalars::new(secrets.map(|secret| waste.get(secret)).to_vec());
+    let in_g1 = secrets([Secret::Alpha, Secret::Beta, Secret::Delta]);
+    let in_g2 = secrets([Secret::Beta, Secret::Gamma, Secret::Delta]);
+    let g1 = all_of(multiples.g1(&in_g1), &in_g1)?;
+    let g2 = all_of(multiples.g2(&in_g2), &in_g2)?;
+    Ok(VerifyingKey {
+        alpha_g1: g1[0].into(),
+        beta_g1: g1[1].into(),
+        beta_g2: g2[0].into(),
+        gamma_g2: g2[1].into(),
+        delta_g1: g1[2].into(),
+        delta_g2: g2[2].into(),
+        ic: all_of(multiples.g1(ic), ic)?.into_iter().map(G1Affine::from).collect(),
+    })
 }
 
 /// The values at the variables that the density marks, which are not zero there.

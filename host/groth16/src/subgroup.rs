@@ -63,18 +63,18 @@ fn pass_is_inside<P: Cofactored>(points: &[P]) -> bool {
         let bucket = rng.next_u64() % buckets.len() as u64;
         buckets[bucket as usize] += &P::Affine::from(*point);
     }
-    (0..P::DIGITS).all(|digit| {
-        let coefficient = |bucket: usize| bucket / P::LEAST_PRIME.pow(digit) % P::LEAST_PRIME;
-        let mut by_coefficient = vec![P::Sum::identity(); P::LEAST_PRIME];
-        for (bucket, sum) in buckets.iter().enumerate() {
-            by_coefficient[coefficient(bucket)] += sum;
-        }
+    (0..P::DIGITS).all(|_| {
+        // The most significant digit that is left: part c holds the sums of points with coefficient c.
+        let parts: Vec<&[P::Sum]> = buckets.chunks(buckets.len() / P::LEAST_PRIME).collect();
         // Sum of c * S_c, as the sum over c of S_c + S_(c+1) + ...
         let (mut suffix, mut combination) = (P::Sum::identity(), P::Sum::identity());
-        for sum in by_coefficient[1..].iter().rev() {
-            suffix += sum;
+        for part in parts[1..].iter().rev() {
+            suffix += part.iter().sum::<P::Sum>();
             combination += suffix;
         }
+        // Then the digit does not matter any more.
+        let merge = |i: usize| parts.iter().map(|part| part[i]).sum();
+        buckets = (0..parts[0].len()).map(merge).collect();
         P::sum_is_in_subgroup(&combination)
     })
 }

@@ -161,7 +161,7 @@ fn bad_groups_are_refused_by_name() {
 
 #[test]
 fn an_unreduced_element_is_named_by_its_variable() {
-    // The 300th full variable, past the first block, of a segment where every other one is full.
+    // The 300th full variable of a call where every other one is full.
     let masks: Vec<u64> = [0xaaaa_aaaa_aaaa_aaaa, 0].repeat(20);
     let mut elements = vec![0; 4 * 32 * 20];
     elements[4 * 299..4 * 300].copy_from_slice(&MODULUS);
@@ -172,7 +172,7 @@ fn an_unreduced_element_is_named_by_its_variable() {
 
 #[test]
 fn a_refused_call_cannot_overrun_the_window() {
-    // The first block of 256 fits and is copied before the second is refused; the same call again must not add to it.
+    // The elements are copied before the last of them is refused; the same call again must not add to them.
     let masks = [u64::MAX, 0].repeat(5);
     let mut elements = vec![0; 4 * 320];
     elements[4 * 319..].copy_from_slice(&MODULUS);

@@ -11,8 +11,8 @@ use proptest::prelude::*;
 use zkhost_groth16::formats::{ExportError, read_r1cs, write_params, write_vk};
 use zkhost_groth16::key::RootGenerator;
 use zkhost_groth16::r1cs::{MatrixId, R1cs};
-use zkhost_groth16::setup::{SetupError, ToxicWaste, setup};
-use zkhost_groth16::{G1Point, HBasis, ProvingKey, Scalar};
+use zkhost_groth16::setup::{GeneratorMultiples, SetupError, ToxicWaste, setup, setup_with};
+use zkhost_groth16::{G1Point, G2Point, HBasis, ProvingKey, Scalar};
 
 const SECRETS: [u64; 5] = [48577, 22580, 53332, 5481, 3673];
 
@@ -211,4 +211,28 @@ fn a_seed_gives_one_key_and_randomness_another() {
     assert_eq!(key(&ToxicWaste::insecure_from_seed(7)), key(&ToxicWaste::insecure_from_seed(7)));
     assert_ne!(key(&ToxicWaste::insecure_from_seed(7)), key(&ToxicWaste::insecure_from_seed(8)));
     assert_ne!(key(&ToxicWaste::random()), key(&ToxicWaste::random()));
+}
+
+/// A device that fails, or loses a point.
+struct Broken {
+    fails: bool,
+}
+
+impl GeneratorMultiples for Broken {
+    fn g1(&self, scalars: &[Scalar]) -> Result<Vec<G1Point>, String> {
+        if self.fails { Err("the device is gone".into()) } else { Ok(vec![G1Point::INFINITY; scalars.len() - 1]) }
+    }
+
+    fn g2(&self, scalars: &[Scalar]) -> Result<Vec<G2Point>, String> {
+        Ok(vec![G2Point::INFINITY; scalars.len()])
+    }
+}
+
+#[test]
+fn multiples_that_fail_or_are_too_few_are_refused() {
+    let r1cs = random_circuit(1, 1, 3, 5).0;
+    for fails in [true, false] {
+        let refused = setup_with(&r1cs, &waste(), HBasis::Monomial, &Broken { fails });
+        assert!(matches!(refused, Err(SetupError::Multiples(_))));
+    }
 }

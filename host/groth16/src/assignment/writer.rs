@@ -1,11 +1,8 @@
 //! Writes one segment: every check that the contract asks for, and one copy.
 
 use super::{Encoding, Segment, SegmentLimits};
-use crate::scalar::{Limbs, Scalar, first_unreduced, from_canonical};
+use crate::scalar::{Limbs, ReducedCheck, Scalar, from_canonical};
 use zeroize::Zeroize;
-
-/// Elements checked and copied at a time: what the check has read is still in the first-level cache when it is copied.
-const ELEMENTS_PER_BLOCK: usize = 256;
 
 /// Where the assignment of one segment is written, in order. The runtime copies a guest's lists into it once.
 /// Implementations check everything: the guest is not trusted.
@@ -122,8 +119,9 @@ pub enum SinkError {
 pub trait Window: Send + Sync {
     /// Append pairs of masks.
     fn append_masks(&mut self, masks: &[u64]);
-    /// Append elements.
-    fn append_elements(&mut self, elements: &[Limbs]);
+    /// Append elements and return the index of the first one that is not below the modulus, if any; what was appended does
+    /// not matter then. Both in one pass: see [`ReducedCheck`].
+    fn append_elements(&mut self, elements: &[Limbs]) -> Option<usize>;
     /// The masks appended so far.
     fn masks(&self) -> &[u64];
     /// The elements appended so far.
@@ -157,10 +155,12 @@ impl Window for HeapWindow {
         self.masks.extend_from_slice(masks);
     }
 
-    fn append_elements(&mut self, elements: &[Limbs]) {
+    fn append_elements(&mut self, elements: &[Limbs]) -> Option<usize> {
         let room = self.elements.capacity() - self.elements.len();
         assert!(elements.len() <= room, "the window has room for the segment's full elements");
-        self.elements.extend_from_slice(elements);
+        let mut check = ReducedCheck::default();
+        self.elements.extend(elements.iter().map(|element| check.pass(element)));
+        check.first_unreduced(elements)
     }
 
     fn masks(&self) -> &[u64] {
@@ -286,11 +286,8 @@ impl SegmentWriter {
             return Err(SinkError::ElementCount { limbs: elements.len(), full });
         }
         let (elements, _) = elements.as_chunks::<4>();
-        for (block, start) in elements.chunks(ELEMENTS_PER_BLOCK).zip((0..).step_by(ELEMENTS_PER_BLOCK)) {
-            if let Some(at) = first_unreduced(block) {
-                return Err(SinkError::UnreducedAux { index: self.index_of_full(masks, start + at) });
-            }
-            self.window.append_elements(block);
+        if let Some(at) = self.window.append_elements(elements) {
+            return Err(SinkError::UnreducedAux { index: self.index_of_full(masks, at) });
         }
         self.window.append_masks(masks);
         self.groups_written += masks.len() as u64 / 2;

@@ -52,10 +52,10 @@ impl Summable for G2Point {
 }
 
 /// Points added at a time: with what is kept for their inversion, 300 KiB in G1, a second-level cache.
-pub(super) const POINTS_PER_TILE: usize = 2048;
+pub(crate) const POINTS_PER_TILE: usize = 2048;
 
 /// A tile: consecutive runs of points, each of which is to be added up. Made once a task and filled again and again.
-pub(super) struct Tile<P: Summable> {
+pub(crate) struct Tile<P: Summable> {
     points: SecretBuffer<P>,
     len: usize,
     runs: Vec<Run>,
