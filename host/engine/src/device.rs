@@ -124,7 +124,14 @@ pub struct ProverDevice {
     name: String,
     spec: DeviceSpec,
     memory: Pool,
-    provers: RwLock<HashMap<CircuitId, (u64, Arc<dyn Prover>)>>,
+    provers: RwLock<HashMap<CircuitId, KnownCircuit>>,
+}
+
+/// A circuit that a [`ProverDevice`] proves.
+#[derive(Clone)]
+struct KnownCircuit {
+    bytes: u64,
+    prover: Arc<dyn Prover>,
 }
 
 impl ProverDevice {
@@ -136,10 +143,10 @@ impl ProverDevice {
     /// Have a circuit proved by this prover; `circuit_bytes` is the memory of its key and matrices.
     pub fn add(&self, circuit: CircuitId, circuit_bytes: u64, prover: Arc<dyn Prover>) {
         let mut provers = self.provers.write().unwrap_or_else(PoisonError::into_inner);
-        provers.insert(circuit, (circuit_bytes, prover));
+        provers.insert(circuit, KnownCircuit { bytes: circuit_bytes, prover });
     }
 
-    fn prover(&self, circuit: CircuitId) -> Option<(u64, Arc<dyn Prover>)> {
+    fn known(&self, circuit: CircuitId) -> Option<KnownCircuit> {
         self.provers.read().unwrap_or_else(PoisonError::into_inner).get(&circuit).cloned()
     }
 }
@@ -158,7 +165,7 @@ impl Device for ProverDevice {
     }
 
     fn circuit_bytes(&self, circuit: CircuitId) -> Option<u64> {
-        self.prover(circuit).map(|(bytes, _)| bytes)
+        self.known(circuit).map(|known| known.bytes)
     }
 
     fn load(&self, _circuit: CircuitId) -> Result<(), DeviceFault> {
@@ -175,7 +182,7 @@ impl Device for ProverDevice {
         if call.stop().is_set() {
             return Err(DeviceFault::Cancelled.into());
         }
-        let Some((_, prover)) = self.prover(circuit) else {
+        let Some(KnownCircuit { prover, .. }) = self.known(circuit) else {
             return Err(DeviceFault::Rejected(format!("{} has no prover for circuit {circuit}", self.name)).into());
         };
         prover.prove_unverified(assignment).map_err(|error| {

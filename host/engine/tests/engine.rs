@@ -169,7 +169,7 @@ fn a_deadline_ends_a_job() {
 #[test]
 fn a_duplicate_joins_the_running_and_the_finished_job() {
     let device = device(script(1, 0, 20));
-    let engine = engine(&[device.clone()], &arena(4 * MEBIBYTE));
+    let engine = engine(std::slice::from_ref(&device), &arena(4 * MEBIBYTE));
     let submit = || engine.submit(request(Toy::new(7, 2, 1, 64))).unwrap();
     let (first, second) = (submit(), submit());
     assert_eq!(first.key(), second.key());
@@ -194,7 +194,7 @@ fn draining_finishes_what_runs_and_takes_nothing_new() {
 fn snarkjs_i152_no_thread_is_left_behind_by_an_engine() {
     let device = device(script(2, 0, 1));
     let arena = arena(4 * MEBIBYTE);
-    let engine = engine(&[device.clone()], &arena);
+    let engine = engine(std::slice::from_ref(&device), &arena);
     let job = endless(&engine);
     drop(engine);
     assert_eq!(*job.wait().unwrap(), Outcome::Cancelled, "its owner is told");

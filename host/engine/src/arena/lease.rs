@@ -4,7 +4,7 @@ use super::{Inner, LeaseTag};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use zkhost_groth16::assignment::{SegmentLimits, Window};
-use zkhost_groth16::scalar::Limbs;
+use zkhost_groth16::scalar::{Limbs, ReducedCheck};
 
 /// Elements start at a multiple of this, in bytes: what a device copies in one transaction, and a cache line's multiple.
 const ELEMENTS_ALIGN_BYTES: u64 = 256;
@@ -90,14 +90,17 @@ impl Window for Lease {
         self.mask_words += masks.len();
     }
 
-    fn append_elements(&mut self, elements: &[Limbs]) {
+    fn append_elements(&mut self, elements: &[Limbs]) -> Option<usize> {
         let room = self.layout.element_bytes as usize / size_of::<Limbs>() - self.elements;
         assert!(elements.len() <= room, "a lease has room for the segment's full elements");
-        // SAFETY: as for masks; elements start at a multiple of 256 bytes.
-        unsafe {
-            self.elements_base().add(self.elements).copy_from_nonoverlapping(elements.as_ptr(), elements.len());
+        let mut check = ReducedCheck::default();
+        for (i, element) in (self.elements..).zip(elements) {
+            // SAFETY: as for masks; elements start at a multiple of 256 bytes, and `i` is below the room by the assertion.
+            unsafe { self.elements_base().add(i).write(check.pass(element)) };
         }
+        // Counted even if one is refused, so that all of it is zeroed.
         self.elements += elements.len();
+        check.first_unreduced(elements)
     }
 
     fn masks(&self) -> &[u64] {

@@ -46,7 +46,7 @@ fn check(setup: Setup, jobs: Vec<(u64, Submission, Truth)>) -> World {
 }
 
 fn outcome(world: &World, name: &str) -> Outcome {
-    let run = world.runs.values().filter(|run| run.submission.id.name == name).next_back().unwrap();
+    let run = world.runs.values().rfind(|run| run.submission.id.name == name).unwrap();
     (**run.outcome.as_ref().unwrap()).clone()
 }
 
