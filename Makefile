@@ -5,9 +5,6 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
-BUILD := build
-COMPONENTS := guest-circuits/target/components
-ZKHOST := target/release/zkhost
 CUDA_VENV := .venv
 CUDA_WHEELS := nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88 nvidia-cuda-crt==13.0.88 nvidia-cuda-runtime==13.0.96 \
 	nvidia-cuda-cccl==13.0.85
@@ -23,7 +20,9 @@ demo: guests sapling-keys ## Prove and verify Zcash Sapling Spend and Output, fr
 	scripts/demo.sh
 
 .PHONY: test
-test: lint guests sapling-keys ## Everything CI runs: format, lints, all tests.
+test: lint wasm-toolchain sapling-keys ## Everything CI runs: format, lints, all tests.
+	cargo build --locked --package zkhost
+	ZKHOST=target/debug/zkhost scripts/build-guests.sh
 	cargo test --workspace --locked
 	cd guest-circuits && cargo test --workspace --locked
 

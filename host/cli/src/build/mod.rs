@@ -1,0 +1,73 @@
+//! From a guest crate to a component: choose a toolchain, compile to a core module, encode the component.
+//!
+//! The crate is an ordinary library; `cargo rustc --crate-type cdylib` makes a module of it. Flags and profile are fixed
+//! here, so that the same source gives the same component whoever builds it, and no path of the machine is in it.
+
+mod cargo;
+mod component;
+mod inversion;
+mod patch;
+mod toolchain;
+
+use crate::error::{Code, Failure};
+use crate::files;
+use anyhow::Result;
+use cargo::Workspace;
+use std::path::{Path, PathBuf};
+pub use toolchain::Toolchain;
+
+/// What to build.
+pub struct Request<'a> {
+    /// The folder of the crate, or of its workspace.
+    pub folder: &'a Path,
+    /// The package, where the folder is a workspace of several.
+    pub package: Option<&'a str>,
+    /// Let the host invert field elements of the `bls12_381` crate.
+    pub host_inversion: bool,
+    /// Refuse to change Cargo.lock.
+    pub locked: bool,
+    /// Where to write the component; by default `components/NAME.wasm` in the target folder.
+    pub out: Option<&'a Path>,
+}
+
+/// What was built.
+pub struct Built {
+    /// The package's name.
+    pub name: String,
+    /// The component's file.
+    pub path: PathBuf,
+    /// Its size.
+    pub bytes: u64,
+    /// What it imports.
+    pub imports: Vec<String>,
+    /// What compiled it.
+    pub toolchain: Toolchain,
+}
+
+/// Build a component. Cargo's own messages go to standard error.
+pub fn build(request: &Request<'_>) -> Result<Built> {
+    if !request.folder.join("Cargo.toml").is_file() {
+        return Err(Failure::new(
+            Code::File,
+            format!(
+                "{} has no Cargo.toml: give the folder of a guest crate, or start one with `zkhost new NAME`",
+                request.folder.display()
+            ),
+        )
+        .into());
+    }
+    let toolchain = Toolchain::choose(request.folder)?;
+    let workspace = Workspace::read(&toolchain, request.folder, request.locked)?;
+    let package = workspace.package(request.folder, request.package)?;
+    let patched = request.host_inversion.then(|| inversion::patched_crate(&workspace)).transpose()?;
+    let module = cargo::compile(&toolchain, &workspace, package, patched.as_deref(), request.locked)?;
+    let (component, imports) = component::encode(&package.name, &module)?;
+
+    let path = match request.out {
+        Some(out) => out.to_owned(),
+        None => workspace.target_directory.join("components").join(format!("{}.wasm", package.name)),
+    };
+    files::create_parents(&path)?;
+    files::write(&path, &component)?;
+    Ok(Built { name: package.name.clone(), path, bytes: component.len() as u64, imports, toolchain })
+}

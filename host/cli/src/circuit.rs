@@ -1,0 +1,143 @@
+//! The circuit that a command is about: its component, parameters and limits, and what is kept of it between runs.
+
+use crate::cache::ShapeCache;
+use crate::error::{Code, Failure};
+use crate::progress::Stages;
+use crate::{files, limits};
+use anyhow::{Context, Result};
+use clap::Args;
+use std::ffi::OsString;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+use zkhost_groth16::r1cs::{CheckError, Unsatisfied};
+use zkhost_groth16::{Assignment, R1cs};
+use zkhost_runtime::{Cache, Circuit, Compiler, Input, Layout, Limits, Observer, RunError, Runtime, Synthesis};
+
+/// The hidden command that compiles for another zkhost.
+pub const COMPILE_WORKER: &str = "compile-worker";
+
+/// A component and how to run it.
+#[derive(Args)]
+pub struct CircuitArgs {
+    /// The circuit: a component, such as `zkhost build` makes
+    component: PathBuf,
+    /// The circuit's parameters: a file of JSON, or the JSON itself if it starts with `{` [default: the circuit's own]
+    #[arg(long, value_name = "JSON")]
+    params: Option<OsString>,
+    /// Set a limit of the circuit, times in seconds; `inspect` lists them all (may be repeated)
+    #[arg(long = "limit", value_name = "NAME=VALUE", value_parser = limits::parse_setting)]
+    limits: Vec<limits::Setting>,
+    /// Where compiled components and recorded shapes are kept [default: zkhost in the user's cache folder]
+    #[arg(long, value_name = "FOLDER", env = "ZKHOST_CACHE")]
+    cache: Option<PathBuf>,
+}
+
+/// A circuit that is loaded.
+pub struct Loaded {
+    /// The circuit.
+    pub circuit: Circuit,
+    /// Its parameters as given; empty for the defaults.
+    pub params: Vec<u8>,
+    shapes: ShapeCache,
+}
+
+impl CircuitArgs {
+    /// Load the circuit.
+    pub fn load(&self, stages: &mut Stages) -> Result<Loaded> {
+        let limits = limits::with_settings(&self.limits).map_err(|message| Failure::new(Code::Usage, message))?;
+        let params = self.read_params(&limits)?;
+        let folder = self.cache_folder()?;
+        let (circuit, shapes) = stages.run("load", || -> Result<_> {
+            let cache = Cache::open(&folder.join("code"))?;
+            let shapes = ShapeCache::open(&folder.join("shapes"))?;
+            let program = std::env::current_exe().context("cannot find this program, to start the compiler with it")?;
+            let compiler = Compiler::Child { program, args: vec![COMPILE_WORKER.into()] };
+            let circuit = Runtime::new(compiler, Some(cache))?.load_file(&self.component, limits)?;
+            Ok((circuit, shapes))
+        })?;
+        Ok(Loaded { circuit, params, shapes })
+    }
+
+    fn read_params(&self, limits: &Limits) -> Result<Vec<u8>> {
+        let Some(params) = &self.params else { return Ok(Vec::new()) };
+        match params.to_str() {
+            Some(text) if text.starts_with('{') => Ok(text.as_bytes().to_vec()),
+            _ => files::read(params.as_ref(), "the parameters", limits.params_bytes),
+        }
+    }
+
+    fn cache_folder(&self) -> Result<PathBuf> {
+        let from = |variable: &str| std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let default = || Some(from("XDG_CACHE_HOME").or_else(|| Some(from("HOME")?.join(".cache")))?.join("zkhost"));
+        let folder = self.cache.clone().or_else(default);
+        let message = "there is no HOME to keep compiled components in; choose a folder with --cache";
+        Ok(folder.ok_or_else(|| Failure::new(Code::Usage, message))?)
+    }
+}
+
+impl Loaded {
+    /// How a job divides.
+    pub fn plan(&self, stages: &mut Stages) -> Result<Layout> {
+        Ok(stages.run("plan", || self.circuit.plan(&self.params))?)
+    }
+
+    /// The constraint system, without names: from the cache if it was recorded before.
+    pub fn shape(&self, stages: &mut Stages) -> Result<Arc<R1cs>> {
+        let (digest, params) = (self.circuit.digest(), &self.params);
+        if let Some(shape) = stages.run("shape", || self.shapes.load(&digest, params)) {
+            return Ok(Arc::new(shape));
+        }
+        let shape = stages.run("shape", || self.circuit.record_shape(params, false))?;
+        self.shapes.store(&digest, params, &shape);
+        Ok(Arc::new(shape))
+    }
+
+    /// Read an input within the circuit's limit. It is secret.
+    pub fn read_input(&self, path: &std::path::Path) -> Result<Input> {
+        Ok(files::read(path, "the input", self.circuit.limits().input_bytes)?.into())
+    }
+
+    /// The assignments of some partitions.
+    pub fn assign(&self, job: &Job<'_>, partitions: Range<u32>) -> Result<Vec<Assignment>, RunError> {
+        let Job { input, layout, shape } = *job;
+        let synthesis = Synthesis { params: &self.params, input, layout, shape };
+        self.circuit.synthesise(synthesis, partitions, rayon::current_num_threads())
+    }
+
+    /// The failure of a constraint that does not hold, by its path. Paths are not kept, so the shape is recorded anew.
+    pub fn name_constraint(&self, partition: u32, broken: Unsatisfied) -> Result<Failure> {
+        let named = self.circuit.record_shape(&self.params, true)?;
+        let broken = Unsatisfied { name: named.names.get(broken.index).cloned(), ..broken };
+        let message = format!(
+            "circuit `{}`, partition {partition}: {broken}; the input has no proof, or the circuit assigns it wrongly",
+            self.circuit.name()
+        );
+        Ok(Failure::new(Code::False, message))
+    }
+
+    /// Check an assignment; a broken constraint is named.
+    pub fn check(&self, shape: &R1cs, partition: u32, assignment: &Assignment) -> Result<()> {
+        match shape.check(assignment) {
+            Ok(()) => Ok(()),
+            Err(CheckError::Unsatisfied(broken)) => Err(self.name_constraint(partition, broken)?.into()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The same circuit, watched.
+    pub fn observed(self, observer: Arc<dyn Observer>) -> Self {
+        Loaded { circuit: self.circuit.observed(observer), ..self }
+    }
+}
+
+/// What to assign.
+#[derive(Clone, Copy)]
+pub struct Job<'a> {
+    /// The input.
+    pub input: &'a Input,
+    /// How it divides.
+    pub layout: &'a Layout,
+    /// The constraint system.
+    pub shape: &'a R1cs,
+}

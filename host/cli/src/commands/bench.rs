@@ -1,0 +1,94 @@
+//! `zkhost bench`
+
+use crate::circuit::{CircuitArgs, Job};
+use crate::commands::prove::prove_partitions;
+use crate::keys;
+use crate::output::Output;
+use crate::progress::{Stage, Stages, Table};
+use anyhow::{Context, Result};
+use clap::Args;
+use serde::Serialize;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use zkhost_groth16::key::Phase2;
+use zkhost_groth16::{CpuProver, Prover};
+
+/// Runs at most.
+const RUNS_MAX: u32 = 1_000;
+
+/// Time the stages of proving an input
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  zkhost bench spend.wasm --key spend.zkimage --input input.json --runs 9")]
+pub struct BenchArgs {
+    #[command(flatten)]
+    circuit: CircuitArgs,
+    /// The key image, made by `zkhost setup` or `zkhost import-key` for this circuit
+    #[arg(long, short, value_name = "FILE")]
+    key: PathBuf,
+    /// The input, a file in the circuit's own form
+    #[arg(long, short, value_name = "FILE")]
+    input: PathBuf,
+    /// How many times to prove; the median of each stage is shown
+    #[arg(long, short, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=i64::from(RUNS_MAX)))]
+    runs: u32,
+}
+
+#[derive(Serialize)]
+struct BenchResult {
+    runs: u32,
+    prover: String,
+    constraints: usize,
+    partitions: u32,
+    /// Medians.
+    stages: Vec<Stage>,
+}
+
+impl fmt::Display for BenchResult {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let BenchResult { runs, prover, constraints, partitions, stages } = self;
+        writeln!(f, "{constraints} constraints, {partitions} partition(s), {prover}: medians of {runs} runs")?;
+        write!(f, "{}", Table(stages))
+    }
+}
+
+/// Run the command. Components and shapes come from the cache from the second run on, as they do in use.
+pub fn run(args: &BenchArgs, output: Output) -> Result<()> {
+    let mut runs = Vec::new();
+    let mut result = None;
+    for _ in 0..args.runs {
+        let mut stages = Stages::new(output);
+        let loaded = args.circuit.load(&mut stages)?;
+        let input = loaded.read_input(&args.input)?;
+        let layout = loaded.plan(&mut stages)?;
+        let shape = loaded.shape(&mut stages)?;
+        let key = stages.run("open key", || keys::open(&args.key, Phase2::MayBeMissingForTests))?;
+        let prover = CpuProver::new(key, Arc::clone(&shape));
+        let prover = prover.with_context(|| format!("key {}", args.key.display()))?;
+        let job = Job { input: &input, layout: &layout, shape: &shape };
+        prove_partitions(&loaded, &job, &prover, &mut stages)?;
+        runs.push(stages.finish());
+        result = Some((prover.describe(), shape.constraints(), layout.partitions));
+    }
+    if let Some((prover, constraints, partitions)) = result {
+        output.result(&BenchResult { runs: args.runs, prover, constraints, partitions, stages: medians(&runs) });
+    }
+    Ok(())
+}
+
+/// The median time of each stage. All runs have the same stages.
+fn medians(runs: &[Vec<Stage>]) -> Vec<Stage> {
+    let median = |(index, stage): (usize, &Stage)| {
+        let mut times: Vec<f64> = runs.iter().map(|run| run[index].milliseconds).collect();
+        times.sort_by(f64::total_cmp);
+        let middle = times.len() / 2;
+        let milliseconds = match times.len() % 2 {
+            0 => (times[middle - 1] + times[middle]) / 2.0,
+            _ => times[middle],
+        };
+        Stage { name: stage.name, milliseconds }
+    };
+    runs.first().into_iter().flatten().enumerate().map(median).collect()
+}

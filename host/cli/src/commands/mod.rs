@@ -1,0 +1,11 @@
+//! One module a command: its arguments, what it does, and what it says.
+
+pub mod bench;
+pub mod build;
+pub mod check;
+pub mod import_key;
+pub mod inspect;
+pub mod new;
+pub mod prove;
+pub mod setup;
+pub mod verify;

@@ -1,0 +1,146 @@
+//! `zkhost prove`
+
+use crate::circuit::{CircuitArgs, Job, Loaded};
+use crate::files::{self, Draft};
+use crate::output::Output;
+use crate::progress::{Stage, Stages, Table};
+use crate::{keys, scalars};
+use anyhow::{Context, Result};
+use clap::Args;
+use serde::Serialize;
+use serde_json::Value;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use zkhost_groth16::key::Phase2;
+use zkhost_groth16::{CpuProver, PreparedVerifyingKey, Proof, ProveError, Prover, ProvingKey, Scalar};
+
+/// Prove an input
+///
+/// Writes one proof of 192 bytes for each partition of the job, one after another. Every proof is verified before it is
+/// written. Proofs are randomised: two runs give different bytes.
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  zkhost prove spend.wasm --key spend.zkimage --input input.json --out spend.proof --public-out spend.public.json")]
+pub struct ProveArgs {
+    #[command(flatten)]
+    circuit: CircuitArgs,
+    /// The key image, made by `zkhost setup` or `zkhost import-key` for this circuit
+    #[arg(long, short, value_name = "FILE")]
+    key: PathBuf,
+    /// The input, a file in the circuit's own form, `-` for standard input; it stays secret
+    #[arg(long, short, value_name = "FILE")]
+    input: PathBuf,
+    /// Where to write the proof
+    #[arg(long, short, value_name = "FILE", default_value = "proof.bin")]
+    out: PathBuf,
+    /// Also write the public inputs: as JSON if the name ends in .json, else 32 bytes each, little-endian
+    #[arg(long, value_name = "FILE")]
+    public_out: Option<PathBuf>,
+    /// Also write the verifying key, in bellman's format
+    #[arg(long, value_name = "FILE")]
+    vk_out: Option<PathBuf>,
+}
+
+#[derive(Serialize)]
+struct ProveResult {
+    /// The proofs' file.
+    proof: PathBuf,
+    /// Bytes of it: 192 for each partition.
+    bytes: usize,
+    partitions: u32,
+    /// BLAKE3 of the constraint system.
+    shape: String,
+    /// What computed the proofs.
+    prover: String,
+    /// Public inputs, for each partition if there are several.
+    public: Value,
+    stages: Vec<Stage>,
+}
+
+impl fmt::Display for ProveResult {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ProveResult { proof, bytes, partitions, prover, stages, .. } = self;
+        writeln!(f, "{} ({bytes} bytes): {partitions} proof(s) by {prover}, verified", proof.display())?;
+        write!(f, "{}", Table(stages))
+    }
+}
+
+/// Run the command.
+pub fn run(args: &ProveArgs, output: Output) -> Result<()> {
+    let mut stages = Stages::new(output);
+    let loaded = args.circuit.load(&mut stages)?;
+    let input = loaded.read_input(&args.input)?;
+    let layout = loaded.plan(&mut stages)?;
+    let shape = loaded.shape(&mut stages)?;
+    let key = stages.run("open key", || keys::open(&args.key, Phase2::MayBeMissingForTests))?;
+    let named = || format!("key {}", args.key.display());
+    let prover = CpuProver::new(Arc::clone(&key), Arc::clone(&shape)).with_context(named)?;
+    if !key.proven {
+        output.note(format_args!(
+            "{}: no proof by this key was seen to verify yet; `zkhost import-key --input` records that one does",
+            named()
+        ));
+    }
+
+    let job = Job { input: &input, layout: &layout, shape: &shape };
+    let (proofs, publics) = prove_partitions(&loaded, &job, &prover, &mut stages)?;
+    let encoded: Vec<u8> = proofs.iter().flat_map(Proof::to_bytes).collect();
+    stages.run("verify", || verify(&key, &encoded, &publics))?;
+
+    let vk = args.vk_out.as_ref().map(|path| keys::draft_vk(path, &key.vk)).transpose()?;
+    files::write(&args.out, &encoded)?;
+    args.public_out.as_ref().map(|path| scalars::write(path, &publics)).transpose()?;
+    vk.map(Draft::keep).transpose()?;
+    output.result(&ProveResult {
+        proof: args.out.clone(),
+        bytes: encoded.len(),
+        partitions: layout.partitions,
+        shape: shape.hash().to_string(),
+        prover: prover.describe(),
+        public: scalars::to_json(&publics),
+        stages: stages.finish(),
+    });
+    Ok(())
+}
+
+/// The proofs of all partitions, and their public inputs. As many partitions are assigned together as there are threads.
+pub fn prove_partitions(
+    loaded: &Loaded,
+    job: &Job<'_>,
+    prover: &dyn Prover,
+    stages: &mut Stages,
+) -> Result<(Vec<Proof>, Vec<Vec<Scalar>>)> {
+    let partitions = job.layout.partitions;
+    let (mut proofs, mut publics) = (Vec::new(), Vec::new());
+    let step = u32::try_from(rayon::current_num_threads()).unwrap_or(u32::MAX);
+    let mut next = 0;
+    while next < partitions {
+        let range = next..next.saturating_add(step).min(partitions);
+        next = range.end;
+        let assignments = stages.run("assign", || loaded.assign(job, range.clone()))?;
+        stages.count("prove", u64::from(partitions), |bar| -> Result<()> {
+            for (partition, assignment) in range.zip(assignments) {
+                bar.set_position(u64::from(partition));
+                match prover.prove(&assignment) {
+                    Ok(proof) => proofs.push(proof),
+                    Err(ProveError::Unsatisfied(broken)) => {
+                        return Err(loaded.name_constraint(partition, broken)?.into());
+                    }
+                    Err(error) => return Err(error.into()),
+                }
+                publics.push(assignment.publics().to_vec());
+            }
+            Ok(())
+        })?;
+    }
+    Ok((proofs, publics))
+}
+
+/// Verify the very bytes that are handed out.
+fn verify(key: &ProvingKey, encoded: &[u8], publics: &[Vec<Scalar>]) -> Result<()> {
+    let proofs = encoded.chunks(Proof::BYTES).map(Proof::from_bytes).collect::<Result<Vec<_>, _>>()?;
+    let claims: Vec<_> = proofs.iter().zip(publics.iter().map(Vec::as_slice)).collect();
+    Ok(PreparedVerifyingKey::from(&key.vk).verify_batch(&claims)?)
+}

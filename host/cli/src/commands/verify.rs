@@ -1,0 +1,109 @@
+//! `zkhost verify`
+
+use crate::error::{Code, Failure};
+use crate::output::Output;
+use crate::progress::{Stage, Stages, Table};
+use crate::{files, keys, scalars};
+use anyhow::{Context, Result};
+use clap::Args;
+use serde::Serialize;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use zkhost_groth16::key::Phase2;
+use zkhost_groth16::{PreparedVerifyingKey, Proof, Scalar, VerifyingKey};
+
+/// Bytes of a file of proofs at most.
+const PROOFS_BYTES_MAX: u64 = 1 << 30;
+
+/// Verify proofs
+///
+/// A file of proofs holds one or several, 192 bytes each. All proofs of all files are verified at once; if one is false it
+/// is named, and the exit code is 1. Anyone can re-randomise a valid proof, so its bytes are no identity.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  zkhost verify --vk spend.vk --proof spend.proof --public spend.public.json
+  zkhost verify --key sha256.zkimage --proof a.proof --public a.json --proof b.proof --public b.json")]
+pub struct VerifyArgs {
+    /// The verifying key, in bellman's format
+    #[arg(long, value_name = "FILE", required_unless_present = "key", conflicts_with = "key")]
+    vk: Option<PathBuf>,
+    /// A key image, whose verifying key is taken
+    #[arg(long, short, value_name = "FILE")]
+    key: Option<PathBuf>,
+    /// A file of proofs (may be repeated)
+    #[arg(long, value_name = "FILE", required = true)]
+    proof: Vec<PathBuf>,
+    /// Their public inputs, one file for each file of proofs: as JSON if the name ends in .json, else 32 bytes each,
+    /// little-endian
+    #[arg(long, value_name = "FILE", required = true)]
+    public: Vec<PathBuf>,
+    /// Take a key without a second phase (delta = gamma), by which anyone can forge proofs: for tests only
+    #[arg(long)]
+    insecure_without_phase2: bool,
+}
+
+#[derive(Serialize)]
+struct VerifyResult {
+    /// Always true: a false proof is an error.
+    valid: bool,
+    /// Proofs that were verified.
+    proofs: usize,
+    stages: Vec<Stage>,
+}
+
+impl fmt::Display for VerifyResult {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "valid: {} proof(s)\n{}", self.proofs, Table(&self.stages))
+    }
+}
+
+/// Run the command.
+pub fn run(args: &VerifyArgs, output: Output) -> Result<()> {
+    if args.proof.len() != args.public.len() {
+        let (proofs, publics) = (args.proof.len(), args.public.len());
+        let message = format!("{proofs} --proof and {publics} --public were given; each file of proofs needs its own");
+        return Err(Failure::new(Code::Usage, message).into());
+    }
+    let mut stages = Stages::new(output);
+    let vk = stages.run("open key", || open_key(args))?;
+    let mut proofs: Vec<Proof> = Vec::new();
+    let mut publics: Vec<Vec<Scalar>> = Vec::new();
+    for (proof, public) in args.proof.iter().zip(&args.public) {
+        let more = read_proofs(proof)?;
+        publics.extend(scalars::read(public, more.len(), vk.public_count())?);
+        proofs.extend(more);
+    }
+    let claims: Vec<_> = proofs.iter().zip(publics.iter().map(Vec::as_slice)).collect();
+    let prepared = PreparedVerifyingKey::from(&vk);
+    stages.run("verify", || match claims.as_slice() {
+        [(proof, publics)] => prepared.verify(proof, publics),
+        several => prepared.verify_batch(several),
+    })?;
+    output.result(&VerifyResult { valid: true, proofs: proofs.len(), stages: stages.finish() });
+    Ok(())
+}
+
+fn open_key(args: &VerifyArgs) -> Result<VerifyingKey> {
+    let phase2 = match args.insecure_without_phase2 {
+        true => Phase2::MayBeMissingForTests,
+        false => Phase2::Required,
+    };
+    match (&args.vk, &args.key) {
+        (Some(vk), _) => keys::open_vk(vk, phase2),
+        (None, Some(key)) => Ok(keys::open(key, phase2)?.vk.clone()),
+        (None, None) => Err(Failure::new(Code::Usage, "give the verifying key with --vk or --key").into()),
+    }
+}
+
+fn read_proofs(path: &Path) -> Result<Vec<Proof>> {
+    let bytes = files::read(path, "the proof", PROOFS_BYTES_MAX)?;
+    if bytes.is_empty() || bytes.len() % Proof::BYTES != 0 {
+        let (length, each) = (bytes.len(), Proof::BYTES);
+        let message = format!("proof {}: {length} bytes, expected {each} for each proof", path.display());
+        return Err(Failure::new(Code::File, message).into());
+    }
+    let decode =
+        |(index, bytes)| Proof::from_bytes(bytes).with_context(|| format!("proof {} of {}", index, path.display()));
+    bytes.chunks(Proof::BYTES).enumerate().map(decode).collect()
+}

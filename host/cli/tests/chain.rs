@@ -1,0 +1,222 @@
+//! From a component to a verified proof, and what is said when something on the way is wrong.
+
+mod support;
+
+use serde_json::{Value, json};
+use support::{Workplace, path};
+
+const OUTPUT: &str = "{component:sapling-output}";
+const INPUT: &str = "{guest:sapling-output/example-input.json}";
+
+/// A workplace with a development key for Sapling Output and a proof by it.
+fn proved() -> Workplace {
+    let workplace = Workplace::new();
+    workplace.json(&format!("setup {OUTPUT} --out key.zkimage --vk-out key.vk --insecure-seed 7"));
+    workplace.json(&format!(
+        "prove {OUTPUT} --key key.zkimage --input {INPUT} --out o.proof --public-out o.json --vk-out again.vk"
+    ));
+    workplace
+}
+
+#[test]
+fn inspect_shows_the_published_counts() {
+    let workplace = Workplace::new();
+    for (circuit, constraints, publics) in [("sapling-output", 7_827, 5), ("sapling-spend", 98_777, 7)] {
+        let answer = workplace.json(&format!("inspect {{component:{circuit}}}"));
+        assert_eq!(answer["name"], circuit);
+        assert_eq!(answer["constraints"], constraints);
+        assert_eq!(answer["publics"], publics);
+        assert_eq!(answer["limits"]["plan_time"], 10);
+    }
+}
+
+#[test]
+fn check_accepts_an_example_and_gives_its_public_inputs() {
+    let answer = Workplace::new().json(&format!("check {OUTPUT} --input {INPUT}"));
+    let golden = std::fs::read(path("{fixture:sapling/golden-output.public}")).unwrap();
+    let expected: Vec<Value> = golden
+        .chunks(32)
+        .map(|scalar| json!(format!("0x{}", hex::encode(scalar.iter().rev().copied().collect::<Vec<_>>()))))
+        .collect();
+    assert_eq!(answer["public"], json!(expected));
+}
+
+#[test]
+fn a_proof_verifies_by_vk_and_by_image_in_both_forms_of_public_inputs() {
+    let workplace = proved();
+    assert_eq!(workplace.read("key.vk"), workplace.read("again.vk"));
+    assert_eq!(workplace.read("o.proof").len(), 192);
+    let inputs: Vec<String> = serde_json::from_slice(&workplace.read("o.json")).unwrap();
+    let raw = inputs.iter().flat_map(|input| hex::decode(&input[2..]).unwrap().into_iter().rev().collect::<Vec<_>>());
+    workplace.write("o.public", raw.collect::<Vec<_>>());
+    for key in ["--vk key.vk", "--key key.zkimage"] {
+        for public in ["o.json", "o.public"] {
+            let answer = workplace.json(&format!("verify {key} --proof o.proof --public {public}"));
+            assert_eq!((&answer["valid"], &answer["proofs"]), (&json!(true), &json!(1)));
+        }
+    }
+    let twice = "verify --vk key.vk --proof o.proof --public o.json --proof o.proof --public o.public";
+    assert_eq!(workplace.json(twice)["proofs"], 2);
+}
+
+#[test]
+fn a_false_proof_or_public_input_exits_with_1() {
+    let workplace = proved();
+    let mut inputs: Vec<Value> = serde_json::from_slice(&workplace.read("o.json")).unwrap();
+    inputs[2] = json!("1");
+    workplace.write("wrong.json", json!(inputs).to_string());
+    let invalid = "the proof is not valid";
+    workplace.check_failure("verify --vk key.vk --proof o.proof --public wrong.json", 1, &[invalid]);
+    let batch = "verify --vk key.vk --proof o.proof --public o.json --proof o.proof --public wrong.json";
+    workplace.check_failure(batch, 1, &["proof 1 of the batch", invalid]);
+    let vk = "verify --vk {fixture:sapling/output.vk} --proof o.proof --public o.json";
+    workplace.check_failure(vk, 1, &[invalid]);
+}
+
+/// aligned_layer issue 2152: a short proof panicked the verifier.
+#[test]
+fn aligned_layer_i2152_proofs_of_any_length_are_refused_with_a_sentence() {
+    let workplace = proved();
+    let proof = workplace.read("o.proof");
+    for length in [0, 1, 48, 191, 193, 383] {
+        let long = proof.iter().cycle().take(length).copied().collect::<Vec<_>>();
+        workplace.write("bad.proof", long);
+        workplace.check_failure("verify --vk key.vk --proof bad.proof --public o.json", 3, &["bad.proof", "192"]);
+    }
+    workplace.write("bad.proof", [0xff; 192]);
+    workplace.check_failure("verify --vk key.vk --proof bad.proof --public o.json", 3, &["bad.proof", "A"]);
+}
+
+/// snarkjs issue 436: v and v + r were both accepted.
+#[test]
+fn snarkjs_i436_public_inputs_above_the_modulus_are_refused() {
+    let workplace = proved();
+    let mut inputs: Vec<Value> = serde_json::from_slice(&workplace.read("o.json")).unwrap();
+    inputs[3] = json!("52435875175126190479447740508185965837690552500527637822603658699938581184513");
+    workplace.write("r.json", json!(inputs).to_string());
+    let verify = "verify --vk key.vk --proof o.proof --public";
+    workplace.check_failure(&format!("{verify} r.json"), 3, &["r.json", "scalar 3 is not below the modulus"]);
+    workplace.write("r.public", [0xff; 5 * 32]);
+    workplace.check_failure(&format!("{verify} r.public"), 3, &["scalar 0 is not below the modulus"]);
+    workplace.write("few.json", "[1]");
+    workplace.check_failure(&format!("{verify} few.json"), 3, &["1 public inputs", "for 5"]);
+}
+
+/// maci issue 443: hours of proving with the wrong key.
+#[test]
+fn maci_i443_a_key_of_another_circuit_is_refused_before_anything_is_assigned() {
+    let workplace = Workplace::new();
+    workplace.json("setup {component:hostile} --out other.zkimage --insecure-seed 1");
+    workplace.write("empty", "");
+    let prove = format!("prove {OUTPUT} --key other.zkimage --input empty");
+    workplace.check_failure(&prove, 3, &["other.zkimage", "use the key made for this circuit"]);
+}
+
+/// rust-fil-proofs issue 480: a key file of zero bytes counted as present.
+#[test]
+fn rust_fil_proofs_i480_damaged_key_images_are_refused_with_a_way_forward() {
+    let workplace = proved();
+    let image = workplace.read("key.zkimage");
+    let mut flipped = image.clone();
+    flipped[image.len() / 2] ^= 1;
+    let short = image[..image.len() - 1].to_vec();
+    let long = [image.clone(), vec![0]].concat();
+    for bytes in [Vec::new(), short, long, flipped, b"not a key at all".repeat(9)] {
+        workplace.write("bad.zkimage", bytes);
+        let prove = format!("prove {OUTPUT} --key bad.zkimage --input {INPUT}");
+        workplace.check_failure(&prove, 3, &["bad.zkimage", "zkhost import-key"]);
+    }
+    assert!(!workplace.path("proof.bin").exists());
+}
+
+/// circom_runtime issue 7: missing and misspelt inputs passed unnoticed.
+#[test]
+fn circom_runtime_i7_missing_extra_misspelt_and_mistyped_fields_are_named() {
+    let workplace = Workplace::new();
+    let example: Value = serde_json::from_slice(&std::fs::read(path(INPUT)).unwrap()).unwrap();
+    let case = |edit: &dyn Fn(&mut serde_json::Map<String, Value>), field: &str| {
+        let mut input = example.clone();
+        edit(input.as_object_mut().unwrap());
+        workplace.write("bad.json", input.to_string());
+        workplace.check_failure(&format!("check {OUTPUT} --input bad.json"), 3, &["sapling-output", field]);
+    };
+    case(&|input| drop(input.remove("rcv")), "rcv");
+    case(&|input| drop(input.insert("more".into(), json!(1))), "more");
+    case(&|input| drop(input.insert("valu".into(), json!(1))), "valu");
+    case(&|input| drop(input.insert("value".into(), json!("many"))), "value");
+    case(&|input| drop(input.insert("esk".into(), json!("00"))), "esk");
+    case(&|input| drop(input.insert("rcm".into(), json!("f".repeat(64)))), "rcm");
+    workplace.write("bad.json", "{");
+    workplace.check_failure(&format!("check {OUTPUT} --input bad.json"), 3, &["sapling-output"]);
+}
+
+#[test]
+fn guests_that_misbehave_exit_with_4_and_are_named() {
+    let workplace = Workplace::new();
+    workplace.write("empty", "");
+    let check = |params: &str, limits: &str, parts: &[&str]| {
+        workplace.write("params.json", params);
+        let arguments = format!("check {{component:hostile}} --params params.json --input empty {limits}");
+        workplace.check_failure(&arguments, 4, parts);
+    };
+    check(r#"{"act": "trap"}"#, "", &["circuit `hostile`", "partition 0, segment 0", "`job.assign`", "trapped"]);
+    check(r#"{"act": "loop"}"#, "--limit assign_time=1", &["`job.assign`", "assign_time"]);
+    check(r#"{"act": "allocate"}"#, "--limit memory_bytes=20_000_000", &["memory_bytes"]);
+    check(r#"{"act": "segment-gap", "at": "plan"}"#, "", &["`plan`", "without gap"]);
+}
+
+#[test]
+fn a_component_that_is_none_is_refused() {
+    let workplace = Workplace::new();
+    workplace.write("empty.wasm", "");
+    workplace.check_failure("inspect empty.wasm", 4, &["circuit `empty`", "the file is empty", "zkhost build"]);
+    workplace.write("text.wasm", "hello");
+    workplace.check_failure("inspect text.wasm", 4, &["circuit `text`"]);
+}
+
+#[test]
+fn keys_are_not_overwritten_without_force() {
+    let workplace = Workplace::new();
+    workplace.write("key.zkimage", "precious");
+    let setup = "setup {component:hostile} --out key.zkimage --insecure-seed 1";
+    workplace.check_failure(setup, 2, &["key.zkimage exists", "--force"]);
+    assert_eq!(workplace.read("key.zkimage"), b"precious");
+    workplace.json(&format!("{setup} --force"));
+    let names: Vec<_> =
+        std::fs::read_dir(workplace.path(".")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, ["key.zkimage"], "no half file is left");
+}
+
+#[test]
+fn setup_from_a_seed_is_repeatable_and_without_one_is_not() {
+    let workplace = Workplace::new();
+    let image = |options: &str| {
+        workplace.json(&format!("setup {{component:hostile}} --out key.zkimage --force {options}"));
+        workplace.read("key.zkimage")
+    };
+    assert_eq!(image("--insecure-seed 5"), image("--insecure-seed 5"));
+    assert_ne!(image("--insecure-seed 5"), image("--insecure-seed 6"));
+    assert_ne!(image(""), image(""));
+}
+
+#[test]
+fn several_partitions_give_one_proof_each() {
+    let workplace = Workplace::new();
+    let circuit = "{component:merkle-poseidon} --params {guest:merkle-poseidon/example-params.json}";
+    workplace.json(&format!("setup {circuit} --out key.zkimage --insecure-seed 3"));
+    let input = "{guest:merkle-poseidon/example-input.json}";
+    let answer =
+        workplace.json(&format!("prove {circuit} --key key.zkimage --input {input} --out m.proof --public-out m.json"));
+    let partitions = answer["partitions"].as_u64().unwrap();
+    assert_eq!(partitions, 3);
+    assert_eq!(workplace.read("m.proof").len() as u64, 192 * partitions);
+    assert_eq!(workplace.json("verify --key key.zkimage --proof m.proof --public m.json")["proofs"], partitions);
+}
+
+#[test]
+fn bench_gives_the_median_of_every_stage() {
+    let workplace = proved();
+    let answer = workplace.json(&format!("bench {OUTPUT} --key key.zkimage --input {INPUT} --runs 3"));
+    let stages: Vec<_> = answer["stages"].as_array().unwrap().iter().map(|stage| stage["name"].clone()).collect();
+    assert_eq!(json!(stages), json!(["load", "plan", "shape", "open key", "assign", "prove"]));
+}
