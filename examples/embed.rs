@@ -63,7 +63,7 @@ fn main() -> Result<()> {
         host: Pool { capacity_bytes: threads as u64 * 4 * GIBIBYTE, head_room_bytes: 0 },
         pinned_head_room_bytes: 0,
     };
-    let engine = Engine::start(config, vec![Arc::new(cpu)], arena);
+    let engine = Engine::start(config, vec![Arc::new(cpu)], arena)?;
 
     // A job. Its body is what makes a repeated submission the same job.
     let mut body = blake3::Hasher::new();
@@ -79,7 +79,7 @@ fn main() -> Result<()> {
         synthesis: Arc::new(synthesis),
     })?;
     match &*job.wait()? {
-        Outcome::Proved(proof) => println!("{} partitions proved: {} bytes, verified", layout.partitions, proof.len()),
+        Outcome::Proved(proved) => println!("{} bytes of proofs, verified", proved.proofs.len()),
         Outcome::Failed(failure) => bail!("{failure}"),
         Outcome::Cancelled => bail!("the job was cancelled"),
     }

@@ -16,6 +16,7 @@ use crate::synthesis::{Circuit, Synthesis};
 use crate::timeline::Timeline;
 use coordinator::{Coordinator, Message};
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
+use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -73,8 +74,8 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Start the threads.
-    pub fn start(config: EngineConfig, devices: Vec<Arc<dyn Device>>, arena: Arena) -> Self {
+    /// Start the threads. Fails if the system gives no more of them.
+    pub fn start(config: EngineConfig, devices: Vec<Arc<dyn Device>>, arena: Arena) -> io::Result<Self> {
         let began = Instant::now();
         let (messages, inbox) = unbounded();
         let specs: Vec<_> = devices.iter().map(|device| device.spec()).collect();
@@ -84,13 +85,11 @@ impl Engine {
             devices: devices.iter().map(|device| device.memory()).collect(),
         };
         let scheduler = Scheduler::new(config.scheduler, &specs, Budget::new(limits, arena.clone()));
-        let workers = Workers::start(&config.scheduler, &devices, &arena, began, &messages);
+        let workers = Workers::start(&config.scheduler, &devices, &arena, began, &messages)?;
         let coordinator = Coordinator::new(scheduler, workers, began);
-        let coordinator = std::thread::Builder::new()
-            .name("zkhost-engine".into())
-            .spawn(move || coordinator.run(&inbox))
-            .expect("the system starts a thread");
-        Self { messages, devices: devices.into(), began, coordinator: Some(coordinator) }
+        let coordinator =
+            std::thread::Builder::new().name("zkhost-engine".into()).spawn(move || coordinator.run(&inbox))?;
+        Ok(Self { messages, devices: devices.into(), began, coordinator: Some(coordinator) })
     }
 
     /// Submit a job, or join the one that has its name and body.

@@ -2,6 +2,7 @@
 
 use crate::ids::JobId;
 use std::fmt;
+use zkhost_groth16::Scalar;
 
 /// What was being done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -97,13 +98,34 @@ pub struct Failure {
     pub cause: Cause,
 }
 
+/// The proofs of a job.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Proved {
+    /// One of 192 bytes for each partition, in order.
+    pub proofs: Vec<u8>,
+    /// The public inputs of each partition, in order, the constant one excluded.
+    pub publics: Vec<Vec<Scalar>>,
+}
+
 /// How a job ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The proofs of all partitions, verified, in order: 192 bytes each.
-    Proved(Vec<u8>),
+    /// All partitions are proved and the proofs verified.
+    Proved(Proved),
     /// It failed.
     Failed(Failure),
     /// Its owner cancelled it.
     Cancelled,
+}
+
+impl Outcome {
+    /// Bytes of its proofs and their public inputs.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Proved(Proved { proofs, publics }) => {
+                proofs.len() + publics.iter().map(|publics| size_of_val(publics.as_slice())).sum::<usize>()
+            }
+            Self::Failed(_) | Self::Cancelled => 0,
+        }
+    }
 }

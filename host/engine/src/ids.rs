@@ -1,6 +1,7 @@
 //! The names of things and the unit of time that the scheduler, its workers and its callers share.
 
 use std::fmt;
+use zkhost_groth16::Scalar;
 
 /// Nanoseconds since the engine started. Virtual in simulations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -89,3 +90,12 @@ pub const PROOF_BYTES: usize = 192;
 
 /// One partition's proof, encoded.
 pub type ProofBytes = [u8; PROOF_BYTES];
+
+/// One partition's proof with what it proves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PartitionProof {
+    /// The proof.
+    pub bytes: ProofBytes,
+    /// Its public inputs, in order, the constant one excluded.
+    pub publics: Vec<Scalar>,
+}

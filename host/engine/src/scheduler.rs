@@ -9,20 +9,23 @@
 mod admission;
 mod dispatch;
 mod job;
+mod orders;
 mod reports;
 
 pub use job::{JobStatus, PARTITIONS_MAX, PartitionState, SEGMENTS_MAX, Submission, Submitted};
+pub use orders::{Action, DeviceFault, Report, SynthesisFault, Verdict};
 
-use crate::arena::Lease;
 use crate::budget::{Budget, NeverFits, Usage};
 use crate::failure::{Cause, Failure, Outcome, Place, Stage};
-use crate::ids::{CircuitId, DeviceId, JobId, JobKey, PartitionKey, Priority, ProofBytes, SlotId, Time};
+use crate::ids::{CircuitId, DeviceId, JobId, JobKey, PartitionKey, Priority, Time};
 use job::{Ended, Job, Turn};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use std::sync::Arc;
 
 /// Attempts to prove one partition: anywhere, then elsewhere, then on the last resort.
 pub const ATTEMPTS_MAX: u32 = 3;
+
+/// Bytes of proofs and public inputs of ended jobs that are remembered, at most; the oldest job is forgotten.
+pub const ENDED_BYTES_MAX: usize = 64 << 20;
 
 /// Restarts of a device in a row, without one proof between them, after which it is given up.
 pub const DEVICE_RESTARTS_MAX: u32 = 3;
@@ -53,17 +56,17 @@ pub struct DeviceSpec {
 /// What the scheduler decides with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Threads that run guests.
+    /// Threads that run guests, one at least.
     pub synthesis_workers: usize,
-    /// Threads that verify proofs and release memory.
+    /// Threads that verify proofs and release memory, one at least.
     pub check_workers: usize,
-    /// Partitions in flight for each slot, from admission to release.
+    /// Partitions in flight for each slot, from admission to release, one at least.
     pub credits_per_slot: u32,
     /// Partitions in flight beyond that, for urgent jobs.
     pub urgent_credits_per_slot: u32,
     /// Jobs that are not done, at most.
     pub jobs_max: usize,
-    /// Jobs that are done and remembered, at most; the oldest is forgotten.
+    /// Jobs that are done and remembered, at most; the oldest is forgotten. See also [`ENDED_BYTES_MAX`].
     pub ended_jobs_max: usize,
 }
 
@@ -113,168 +116,6 @@ pub enum Refusal {
     NeverFits(NeverFits),
 }
 
-/// What workers are to do.
-pub enum Action {
-    /// Keep these leases for the segments of a partition, one each.
-    Admit {
-        /// The partition.
-        partition: PartitionKey,
-        /// The leases, in the order of segments.
-        leases: Vec<Lease>,
-    },
-    /// Have a guest write one segment. Answered by [`Report::Synthesised`].
-    Synthesise {
-        /// The partition.
-        partition: PartitionKey,
-        /// The segment.
-        segment: u32,
-    },
-    /// Free a circuit's memory on a device; loads ordered later come after it.
-    Evict {
-        /// The device.
-        device: DeviceId,
-        /// The circuit.
-        circuit: CircuitId,
-    },
-    /// Bring a circuit to a device. Answered by [`Report::Loaded`].
-    Load {
-        /// The device.
-        device: DeviceId,
-        /// The circuit.
-        circuit: CircuitId,
-    },
-    /// Compute a proof. Answered by [`Report::Proved`].
-    Prove {
-        /// Where.
-        slot: SlotId,
-        /// The partition, all of whose segments are written.
-        partition: PartitionKey,
-        /// Its circuit.
-        circuit: CircuitId,
-    },
-    /// Verify a proof and, if it is not valid, check the constraints. Answered by [`Report::Checked`].
-    Check {
-        /// The partition.
-        partition: PartitionKey,
-        /// Its proof.
-        proof: ProofBytes,
-    },
-    /// Tell all workers of a job to stop soon. They still answer.
-    Abort {
-        /// The job.
-        job: JobKey,
-    },
-    /// Zero and free everything of a partition. Answered by [`Report::Released`].
-    Release {
-        /// The partition.
-        partition: PartitionKey,
-    },
-    /// Bring a lost device back; none of its slots is at work. Answered by [`Report::Restarted`].
-    Restart {
-        /// The device.
-        device: DeviceId,
-    },
-    /// A job has ended and nothing of it is left.
-    End {
-        /// The job.
-        job: JobKey,
-        /// How.
-        outcome: Arc<Outcome>,
-    },
-    /// Draining is done: no job is left.
-    Drained,
-}
-
-/// Why a segment was not written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SynthesisFault {
-    /// The guest failed: what it did, in a sentence.
-    Guest(String),
-    /// The job was told to stop.
-    Cancelled,
-    /// The worker panicked.
-    Panicked,
-}
-
-/// Why a device did not do what was asked.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum DeviceFault {
-    /// This attempt failed; another may not.
-    Failed(String),
-    /// The device is lost, and everything on it, until it is restarted.
-    Lost(String),
-    /// The assignment does not belong to the key; no device would prove it.
-    Rejected(String),
-    /// The job was told to stop.
-    Cancelled,
-    /// The worker panicked.
-    Panicked,
-}
-
-/// What a check found.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// The proof is valid.
-    Valid,
-    /// The proof is not valid although the constraints hold: the prover is at fault.
-    Faulty,
-    /// The constraints do not hold, and which: the circuit or its input is at fault.
-    Unsatisfied(String),
-    /// The worker panicked.
-    Panicked,
-}
-
-/// What a worker did.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Report {
-    /// Answers [`Action::Synthesise`].
-    Synthesised {
-        /// The partition.
-        partition: PartitionKey,
-        /// The segment.
-        segment: u32,
-        /// Whether it is written.
-        result: Result<(), SynthesisFault>,
-    },
-    /// Answers [`Action::Load`].
-    Loaded {
-        /// The device.
-        device: DeviceId,
-        /// The circuit.
-        circuit: CircuitId,
-        /// Whether it is there.
-        result: Result<(), DeviceFault>,
-    },
-    /// Answers [`Action::Prove`].
-    Proved {
-        /// Where.
-        slot: SlotId,
-        /// The partition.
-        partition: PartitionKey,
-        /// The proof, not verified.
-        result: Result<ProofBytes, DeviceFault>,
-    },
-    /// Answers [`Action::Check`].
-    Checked {
-        /// The partition.
-        partition: PartitionKey,
-        /// What was found.
-        verdict: Verdict,
-    },
-    /// Answers [`Action::Release`].
-    Released {
-        /// The partition.
-        partition: PartitionKey,
-    },
-    /// Answers [`Action::Restart`].
-    Restarted {
-        /// The device.
-        device: DeviceId,
-        /// Whether it works again.
-        result: Result<(), DeviceFault>,
-    },
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Health {
     Live,
@@ -313,6 +154,7 @@ pub struct Scheduler {
     jobs: BTreeMap<JobKey, Job>,
     ids: HashMap<JobId, JobKey>,
     ended: VecDeque<Ended>,
+    ended_bytes: usize,
     deadlines: BTreeSet<(Time, JobKey)>,
     waiting: BTreeSet<Turn>,
     homeless: BTreeSet<Turn>,
@@ -343,11 +185,18 @@ pub struct Counters {
 }
 
 impl Scheduler {
-    /// A scheduler with nothing to do. `devices` are those of the budget, in the same order.
+    /// A scheduler with nothing to do. `devices` are those of the budget, in the same order; one without slots is given up.
     pub fn new(config: Config, devices: &[DeviceSpec], budget: Budget) -> Self {
+        // Nothing would ever happen without these.
+        let config = Config {
+            synthesis_workers: config.synthesis_workers.max(1),
+            check_workers: config.check_workers.max(1),
+            credits_per_slot: config.credits_per_slot.max(1),
+            ..config
+        };
         let device = |&spec: &DeviceSpec| Device {
             spec,
-            health: Health::Live,
+            health: if spec.slots == 0 { Health::Dead } else { Health::Live },
             restarts: 0,
             slots: vec![None; usize::from(spec.slots)],
             in_flight: 0,
@@ -360,14 +209,15 @@ impl Scheduler {
             jobs: BTreeMap::new(),
             ids: HashMap::new(),
             ended: VecDeque::new(),
+            ended_bytes: 0,
             deadlines: BTreeSet::new(),
             waiting: BTreeSet::new(),
             homeless: BTreeSet::new(),
             segments: BTreeSet::new(),
             ready: BTreeSet::new(),
             proved: BTreeSet::new(),
-            synthesis_idle: config.synthesis_workers.max(1),
-            check_idle: config.check_workers.max(1),
+            synthesis_idle: config.synthesis_workers,
+            check_idle: config.check_workers,
             config,
             draining: false,
             now: Time::default(),

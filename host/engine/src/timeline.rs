@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use std::fmt;
 
 /// Spans that are kept; older ones are forgotten. About 100 bytes each.
-pub const SPANS_MAX: usize = 1 << 20;
+pub const SPANS_MAX: usize = 1 << 18;
 
 /// What a span is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

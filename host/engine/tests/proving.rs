@@ -43,10 +43,10 @@ fn check(engine: &Engine, arena: &Arena, circuits: &[Squares], jobs: &[(usize, u
     let handles: Vec<_> = jobs.iter().map(submit).collect();
     for (handle, &(circuit, first, partitions)) in handles.into_iter().zip(jobs) {
         let outcome = handle.wait().unwrap();
-        let Outcome::Proved(proofs) = &*outcome else { panic!("{outcome:?}") };
-        assert_eq!(proofs.len(), 192 * partitions as usize);
-        assert!(circuits[circuit].accepts(first, proofs), "job {first} of circuit {circuit}");
-        assert!(!circuits[circuit].accepts(first + 1, proofs), "a proof is of its own input only");
+        let Outcome::Proved(proved) = &*outcome else { panic!("{outcome:?}") };
+        assert_eq!(proved.proofs.len(), 192 * partitions as usize);
+        assert!(circuits[circuit].accepts(first, proved), "job {first} of circuit {circuit}");
+        assert!(!circuits[circuit].accepts(first + 1, proved), "a proof is of its own input only");
     }
     assert_eq!((arena.used_bytes(), arena.dirty_free_bytes()), (0, 0));
 }
@@ -55,7 +55,7 @@ fn check(engine: &Engine, arena: &Arena, circuits: &[Squares], jobs: &[(usize, u
 fn eight_parallel_jobs_over_three_circuits_are_each_proved_right() {
     let circuits = [7, 63, 1000].map(Squares::new);
     let arena = arena(2 << 20);
-    let engine = Engine::start(config(2), vec![cpu(&circuits, Role::Primary)], arena.clone());
+    let engine = Engine::start(config(2), vec![cpu(&circuits, Role::Primary)], arena.clone()).unwrap();
     let jobs: Vec<_> = (0..8).map(|i| (i % 3, 2 + 10 * i as u64, 1 + i as u32 % 3)).collect();
     check(&engine, &arena, &circuits, &jobs);
     let summary = engine.timeline().unwrap().summary();
@@ -81,7 +81,7 @@ fn gnark_i1166_a_device_without_memory_or_right_proofs_falls_back_to_the_cpu() {
         };
         let gpu: Arc<dyn Device> = Arc::new(SimulatedDevice::new(script, Box::new(oracle)));
         let arena = arena(2 << 20);
-        let engine = Engine::start(config(2), vec![gpu, cpu(&circuits, Role::LastResort)], arena.clone());
+        let engine = Engine::start(config(2), vec![gpu, cpu(&circuits, Role::LastResort)], arena.clone()).unwrap();
         let jobs: Vec<_> = (0..6).map(|i| (i % 2, 2 + 10 * i as u64, 2)).collect();
         check(&engine, &arena, &circuits, &jobs);
         let (_, counters) = engine.usage().unwrap();
@@ -93,7 +93,7 @@ fn gnark_i1166_a_device_without_memory_or_right_proofs_falls_back_to_the_cpu() {
 fn a_broken_witness_is_blamed_by_its_constraint_and_costs_no_other_job() {
     let circuits = [Squares::new(63)];
     let arena = arena(2 << 20);
-    let engine = Engine::start(config(2), vec![cpu(&circuits, Role::Primary)], arena.clone());
+    let engine = Engine::start(config(2), vec![cpu(&circuits, Role::Primary)], arena.clone()).unwrap();
     let broken = SquaresJob { broken: true, ..SquaresJob::new(63, 1000, 2) };
     let bad = engine.submit(request(&circuits[0], broken)).unwrap();
     check(&engine, &arena, &circuits, &[(0, 5, 3)]);

@@ -32,7 +32,7 @@ fn boundless_i1648_a_thousand_jobs_in_one_process_are_proved_and_leave_memory_fl
     let arena = arena(4 << 20);
     let device = ProverDevice::new("CPU", spec(1, Role::Primary), Pool { capacity_bytes: 2500, head_room_bytes: 0 });
     circuits.iter().for_each(|circuit| circuit.add_to(&device));
-    let engine = Engine::start(config(2), vec![Arc::new(device)], arena.clone());
+    let engine = Engine::start(config(2), vec![Arc::new(device)], arena.clone()).unwrap();
     let mut after_warm_up = 0;
     for batch in 0..1000 / JOBS_AT_ONCE {
         let jobs = (batch * JOBS_AT_ONCE..).take(JOBS_AT_ONCE as usize).map(|number| {
@@ -51,8 +51,8 @@ fn boundless_i1648_a_thousand_jobs_in_one_process_are_proved_and_leave_memory_fl
         });
         for (number, circuit, job) in jobs.collect::<Vec<_>>() {
             let outcome = job.wait().unwrap();
-            let Outcome::Proved(proof) = &*outcome else { panic!("job {number}: {outcome:?}") };
-            assert!(circuits[circuit].accepts(2 + number, proof), "job {number}");
+            let Outcome::Proved(proved) = &*outcome else { panic!("job {number}: {outcome:?}") };
+            assert!(circuits[circuit].accepts(2 + number, proved), "job {number}");
         }
         if batch == 25 {
             after_warm_up = resident_kib();

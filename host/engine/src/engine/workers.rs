@@ -4,12 +4,13 @@ use super::JobParts;
 use super::coordinator::{Message, Remains};
 use crate::arena::{Arena, Lease, LeaseTag};
 use crate::device::{Call, Device, Phase, PhaseKind, ProveFault, Stop};
-use crate::ids::{CircuitId, DeviceId, PartitionKey, ProofBytes, SlotId, Time};
+use crate::ids::{CircuitId, DeviceId, PartitionKey, PartitionProof, ProofBytes, SlotId, Time};
 use crate::scheduler::{Config, DeviceFault, Report, SynthesisFault, Verdict};
 use crate::synthesis::Judge;
 use crate::timeline::{Category, Span, Track};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use std::collections::HashMap;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -70,38 +71,38 @@ impl Workers {
         arena: &Arena,
         began: Instant,
         messages: &Sender<Message>,
-    ) -> Self {
+    ) -> io::Result<Self> {
         let desk = Desk { messages: messages.clone(), began };
         let (segments, segment_orders) = unbounded();
         let (checks, check_orders) = unbounded();
         let mut workers = Self { segments, checks, slots: HashMap::new(), loaders: HashMap::new(), threads: vec![] };
         for worker in 0..config.synthesis_workers.max(1) {
             let (orders, desk, track) = (segment_orders.clone(), desk.clone(), Track::Synthesis(worker as u16));
-            workers.spawn(track, move || synthesise_all(&orders, &desk, track));
+            workers.spawn(track, move || synthesise_all(&orders, &desk, track))?;
         }
         for worker in 0..config.check_workers.max(1) {
             let (orders, desk, track) = (check_orders.clone(), desk.clone(), Track::Check(worker as u16));
-            workers.spawn(track, move || check_all(&orders, &desk, track));
+            workers.spawn(track, move || check_all(&orders, &desk, track))?;
         }
         for (id, device) in (0..).map(DeviceId).zip(devices) {
             let (sender, orders) = unbounded();
             let (loading, report_to) = (device.clone(), desk.clone());
             workers.loaders.insert(id, sender);
-            workers.spawn(Track::Loader(id), move || load_all(&orders, &report_to, id, &*loading));
+            workers.spawn(Track::Loader(id), move || load_all(&orders, &report_to, id, &*loading))?;
             for index in 0..device.spec().slots {
                 let slot = SlotId { device: id, index };
                 let (sender, orders) = unbounded();
                 let (proving, desk, arena) = (device.clone(), desk.clone(), arena.clone());
                 workers.slots.insert(slot, sender);
-                workers.spawn(Track::Slot(slot), move || prove_all(&orders, &desk, slot, &*proving, &arena));
+                workers.spawn(Track::Slot(slot), move || prove_all(&orders, &desk, slot, &*proving, &arena))?;
             }
         }
-        workers
+        Ok(workers)
     }
 
-    fn spawn(&mut self, track: Track, work: impl FnOnce() + Send + 'static) {
-        let thread = std::thread::Builder::new().name(format!("zkhost {track}")).spawn(work);
-        self.threads.push(thread.expect("the system starts a thread"));
+    fn spawn(&mut self, track: Track, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+        self.threads.push(std::thread::Builder::new().name(format!("zkhost {track}")).spawn(work)?);
+        Ok(())
     }
 
     // A worker ends only after its channel is closed, so that orders are always heard.
@@ -188,7 +189,7 @@ fn prove_all(orders: &Receiver<SlotOrder>, desk: &Desk, slot: SlotId, device: &d
         let proved = catch_unwind(AssertUnwindSafe(|| device.prove(slot.index, circuit, &assignment, &call)));
         let end = desk.now();
         let result = match proved {
-            Ok(Ok(proof)) => Ok(proof.to_bytes()),
+            Ok(Ok(proof)) => Ok(PartitionProof { bytes: proof.to_bytes(), publics: assignment.publics().to_vec() }),
             Ok(Err(ProveFault { fault, reading })) => {
                 // The device may still read the assignment, which this thread holds until after.
                 if let Some(event) = reading {

@@ -20,7 +20,7 @@ impl Scheduler {
             let partition = self.partition_mut(turn.partition);
             partition.running += 1;
             partition.state = PartitionState::Checking;
-            let proof = partition.proof.expect("a partition that is proved has a proof");
+            let proof = partition.proof.as_ref().expect("a partition that is proved has a proof").bytes;
             self.actions.push(Action::Check { partition: turn.partition, proof });
         }
     }

@@ -2,8 +2,8 @@
 
 use super::{Refusal, ceil_u32};
 use crate::budget::NeverFits;
-use crate::failure::{Outcome, Stage};
-use crate::ids::{CircuitId, DeviceId, JobId, JobKey, PartitionKey, Priority, ProofBytes, SlotId, Time};
+use crate::failure::{Outcome, Proved, Stage};
+use crate::ids::{CircuitId, DeviceId, JobId, JobKey, PartitionKey, PartitionProof, Priority, SlotId, Time};
 use std::cmp::Reverse;
 use std::sync::Arc;
 use zkhost_groth16::assignment::SegmentLimits;
@@ -122,7 +122,7 @@ pub(super) struct Partition {
     /// What the last of them said, or why it lost its device.
     pub last_error: Option<(Stage, String)>,
     /// Computed, and, once it is past [`PartitionState::Checking`], verified.
-    pub proof: Option<ProofBytes>,
+    pub proof: Option<PartitionProof>,
 }
 
 impl Partition {
@@ -166,8 +166,13 @@ impl Job {
         if let Some(outcome) = &self.stopping {
             return outcome.clone();
         }
-        let proofs = self.partitions.iter().map(|p| p.proof.expect("a partition that closes has its proof"));
-        Outcome::Proved(proofs.flatten().collect())
+        let mut proved = Proved::default();
+        for partition in &self.partitions {
+            let proof = partition.proof.as_ref().expect("a partition that closes has its proof");
+            proved.proofs.extend(proof.bytes);
+            proved.publics.push(proof.publics.clone());
+        }
+        Outcome::Proved(proved)
     }
 }
 

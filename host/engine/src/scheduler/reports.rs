@@ -2,11 +2,11 @@
 
 use super::job::{Ended, Partition};
 use super::{
-    ATTEMPTS_MAX, Action, DEVICE_RESTARTS_MAX, DeviceFault, Health, PartitionState, Report, Scheduler, SynthesisFault,
-    Turn, Verdict,
+    ATTEMPTS_MAX, Action, DEVICE_RESTARTS_MAX, DeviceFault, ENDED_BYTES_MAX, Health, PartitionState, Report, Scheduler,
+    SynthesisFault, Turn, Verdict,
 };
 use crate::failure::{Cause, Place, Stage};
-use crate::ids::{CircuitId, DeviceId, JobKey, PartitionKey, ProofBytes, SlotId, Time};
+use crate::ids::{CircuitId, DeviceId, JobKey, PartitionKey, PartitionProof, SlotId, Time};
 use std::cmp::Reverse;
 
 impl Scheduler {
@@ -80,7 +80,7 @@ impl Scheduler {
         self.budget.forget(device, circuit);
     }
 
-    fn slot_done(&mut self, slot: SlotId, key: PartitionKey, result: Result<ProofBytes, DeviceFault>) {
+    fn slot_done(&mut self, slot: SlotId, key: PartitionKey, result: Result<PartitionProof, DeviceFault>) {
         let device = &mut self.devices[usize::from(slot.device.0)];
         device.slots[usize::from(slot.index)] = None;
         if device.health != Health::Live {
@@ -322,17 +322,23 @@ impl Scheduler {
         let outcome = std::sync::Arc::new(job.outcome());
         let submission = job.submission;
         self.deadlines.retain(|&(_, of)| of != key);
+        self.ended_bytes += outcome.bytes();
         self.ended.push_back(Ended { key, id: submission.id, body: submission.body, outcome: outcome.clone() });
-        while self.ended.len() > self.config.ended_jobs_max {
-            if let Some(old) = self.ended.pop_front()
-                && self.ids.get(&old.id) == Some(&old.key)
-            {
-                self.ids.remove(&old.id);
-            }
-        }
+        self.forget_ended();
         self.actions.push(Action::End { job: key, outcome });
         if self.draining && self.jobs.is_empty() {
             self.actions.push(Action::Drained);
+        }
+    }
+
+    /// Forget the oldest of the jobs that have ended, as far as there are too many.
+    fn forget_ended(&mut self) {
+        while self.ended.len() > self.config.ended_jobs_max || self.ended_bytes > ENDED_BYTES_MAX {
+            let Some(old) = self.ended.pop_front() else { return };
+            self.ended_bytes -= old.outcome.bytes();
+            if self.ids.get(&old.id) == Some(&old.key) {
+                self.ids.remove(&old.id);
+            }
         }
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use zkhost_engine::arena::{Arena, Ordinary, SlabSpec};
 use zkhost_engine::budget::Pool;
 use zkhost_engine::device::{Device, Stop};
-use zkhost_engine::failure::Outcome;
+use zkhost_engine::failure::{Outcome, Proved};
 use zkhost_engine::ids::{CircuitId, JobId, PROOF_BYTES, Priority, ProofBytes};
 use zkhost_engine::scheduler::{Config, DeviceSpec, Role, SynthesisFault};
 use zkhost_engine::simulated::{Fault, Script, SimulatedDevice};
@@ -48,10 +48,12 @@ impl Toy {
         Self { number, partitions, segments: (0..segments).map(limits).collect(), act: Act::Nothing }
     }
 
-    /// The proofs that a correct run gives.
-    pub fn expected(&self) -> Vec<u8> {
-        let publics = |partition| [Scalar::from(self.number), Scalar::from(u64::from(partition) + 1)];
-        (0..self.partitions).flat_map(|partition| toy_proof(&publics(partition)).to_bytes()).collect()
+    /// How a correct run ends.
+    pub fn expected(&self) -> Outcome {
+        let publics = |partition| vec![Scalar::from(self.number), Scalar::from(u64::from(partition) + 1)];
+        let publics: Vec<_> = (0..self.partitions).map(publics).collect();
+        let proofs = publics.iter().flat_map(|publics| toy_proof(publics).to_bytes()).collect();
+        Outcome::Proved(Proved { proofs, publics })
     }
 }
 
@@ -178,7 +180,7 @@ pub fn config(synthesis_workers: usize) -> EngineConfig {
 
 pub fn engine(devices: &[Arc<SimulatedDevice>], arena: &Arena) -> Engine {
     let devices = devices.iter().map(|device| device.clone() as Arc<dyn Device>).collect();
-    Engine::start(config(2), devices, arena.clone())
+    Engine::start(config(2), devices, arena.clone()).unwrap()
 }
 
 /// A job of a toy, named after its number.
@@ -201,6 +203,6 @@ pub fn failure(outcome: &Outcome) -> String {
 
 /// How many partitions' proofs there are.
 pub fn proofs(outcome: &Outcome) -> usize {
-    let Outcome::Proved(bytes) = outcome else { panic!("{outcome:?} is no proof") };
-    bytes.len() / PROOF_BYTES
+    let Outcome::Proved(proved) = outcome else { panic!("{outcome:?} is no proof") };
+    proved.proofs.len() / PROOF_BYTES
 }

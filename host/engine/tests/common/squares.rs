@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use zkhost_engine::device::{ProverDevice, Stop};
+use zkhost_engine::failure::Proved;
 use zkhost_engine::scheduler::SynthesisFault;
 use zkhost_engine::synthesis::{Circuit, Synthesis};
 use zkhost_groth16::assignment::{SegmentLimits, SegmentSink, SegmentWriter};
@@ -30,11 +31,11 @@ impl Squares {
     }
 
     /// Whether these are the proofs of a job that started from `first`.
-    pub fn accepts(&self, first: u64, proofs: &[u8]) -> bool {
+    pub fn accepts(&self, first: u64, proved: &Proved) -> bool {
         let verifier = &self.prover.bound().verifier;
-        proofs.chunks(192).zip(0..).all(|(proof, partition)| {
-            let publics = [last(first + partition, self.squarings)];
-            verifier.verify(&Proof::from_bytes(proof).unwrap(), &publics).is_ok()
+        proved.proofs.chunks(192).zip(&proved.publics).zip(0..).all(|((proof, publics), partition)| {
+            *publics == [last(first + partition, self.squarings)]
+                && verifier.verify(&Proof::from_bytes(proof).unwrap(), publics).is_ok()
         })
     }
 }

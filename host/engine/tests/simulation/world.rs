@@ -10,7 +10,7 @@ use zkhost_engine::arena::{Arena, Lease, Ordinary, SlabSpec};
 use zkhost_engine::budget::{Budget, Limits, Pool, Usage};
 use zkhost_engine::failure::Outcome;
 use zkhost_engine::ids::{
-    CircuitId, DeviceId, JobId, JobKey, PROOF_BYTES, PartitionKey, Priority, ProofBytes, SlotId, Time,
+    CircuitId, DeviceId, JobId, JobKey, PROOF_BYTES, PartitionKey, PartitionProof, Priority, ProofBytes, SlotId, Time,
 };
 use zkhost_engine::scheduler::{
     Action, Config, DeviceFault, DeviceSpec, Refusal, Report, Scheduler, Submission, Submitted, SynthesisFault, Verdict,
@@ -383,10 +383,10 @@ impl World {
             Some(Fault::Failed) => Err(DeviceFault::Failed("launch failed".into())),
             Some(Fault::Lost) => Err(DeviceFault::Lost("illegal address".into())),
             Some(Fault::Panicked) => Err(DeviceFault::Panicked),
-            Some(Fault::Faulty) => Ok(proof_of(partition)),
+            Some(Fault::Faulty) => Ok(PartitionProof { bytes: proof_of(partition), publics: vec![] }),
             None if self.chance(rates.failed) => Err(DeviceFault::Failed("out of memory".into())),
             None if self.chance(rates.lost) => Err(DeviceFault::Lost("fell off the bus".into())),
-            None => Ok(proof_of(partition)),
+            None => Ok(PartitionProof { bytes: proof_of(partition), publics: vec![] }),
         };
         let faulty = fault == Some(Fault::Faulty) || self.chance(rates.faulty);
         self.run_mut(partition).computed.insert(partition.index, (slot, !faulty));
@@ -492,10 +492,10 @@ impl World {
         let run = self.runs.get_mut(&job).unwrap();
         assert!(run.outcome.is_none(), "a job ends once");
         assert!(run.admitted.is_empty(), "a job ends when its memory is free");
-        if let Outcome::Proved(bytes) = &*outcome {
+        if let Outcome::Proved(proved) = &*outcome {
             let expected: Vec<_> =
                 (0..run.submission.partitions).flat_map(|index| proof_of(PartitionKey { job, index })).collect();
-            assert_eq!(*bytes, expected, "proofs are the job's own, in order, none missing or twice");
+            assert_eq!(proved.proofs, expected, "proofs are the job's own, in order, none missing or twice");
             let truth = run.truth;
             assert!(truth.unsatisfied.is_none() && truth.guest_fault.is_none(), "a bad witness is never proved");
         }
