@@ -1,7 +1,10 @@
 //! The Output circuit: its dimensions, its public inputs, and what it refuses.
 
+use bellman::Circuit as _;
+use bellman::gadgets::test::TestConstraintSystem;
 use bls12_381::Scalar;
 use group::{Curve, GroupEncoding};
+use sapling_crypto::circuit::{Output, ValueCommitmentOpening};
 use sapling_crypto::keys::ExpandedSpendingKey;
 use sapling_crypto::value::{NoteValue, ValueCommitTrapdoor, ValueCommitment};
 use sapling_crypto::{Diversifier, Note, PaymentAddress, Rseed};
@@ -81,6 +84,27 @@ fn public_inputs_are_those_of_the_protocol() {
     assert_eq!(run.assignments[0].publics, expected_publics());
     let publics: Vec<String> = run.assignments[0].publics.iter().map(|public| hex(&public.to_le_bytes())).collect();
     assert_eq!(publics, GOLDEN_PUBLICS);
+}
+
+#[test]
+fn shape_and_public_inputs_are_those_of_bellmans_own_synthesis() {
+    let output = Output {
+        value_commitment_opening: Some(ValueCommitmentOpening {
+            value: NoteValue::from_raw(VALUE),
+            randomness: jubjub::Fr::from(RCV),
+        }),
+        payment_address: Some(recipient()),
+        commitment_randomness: Some(jubjub::Fr::from(RCM)),
+        esk: Some(jubjub::Fr::from(ESK)),
+    };
+    let mut cs = TestConstraintSystem::<Scalar>::new();
+    output.synthesize(&mut cs).expect("a synthesis");
+    let run = native::run::<SaplingOutput>(b"", EXAMPLE.as_bytes()).expect("a run");
+    assert!(cs.is_satisfied());
+    assert_eq!(run.shape.counts.constraints as usize, cs.num_constraints());
+    assert_eq!(run.shape.counts.publics as usize + 1, cs.num_inputs());
+    let publics = run.assignments[0].publics.iter().map(|public| Scalar::from_bytes(&public.to_le_bytes()).unwrap());
+    assert!(cs.verify(&publics.collect::<Vec<_>>()));
 }
 
 #[test]

@@ -1,5 +1,9 @@
 //! The SHA-256 circuit: its dimensions, its digest against another implementation, and what it refuses.
 
+use bellpepper::gadgets::{multipack, sha256::sha256};
+use bellpepper_core::ConstraintSystem;
+use bellpepper_core::boolean::{AllocatedBit, Boolean};
+use bellpepper_core::test_cs::TestConstraintSystem;
 use sha2::{Digest, Sha256};
 use sha256::Sha256Preimage;
 use zkhost_guest::{Error, Fr, native};
@@ -44,6 +48,25 @@ fn a_preimage_of_512_bits_has_44_874_constraints_in_the_gadget() {
     assert_eq!(run.shape.names.iter().filter(|name| name.starts_with("sha256/")).count(), 44_874);
     assert_eq!(run.shape.counts.constraints, 44_874 + 512 + 2);
     assert_eq!(run.first_unsatisfied(), None);
+}
+
+#[test]
+fn shape_and_assignment_are_those_of_bellpeppers_own_synthesis() {
+    let mut cs = TestConstraintSystem::<Fr>::new();
+    let bits = (0..512).map(|i| {
+        let bit = (i / 8) >> (7 - i % 8) & 1 == 1;
+        Boolean::from(AllocatedBit::alloc(cs.namespace(|| format!("preimage bit {i}")), Some(bit)).expect("a bit"))
+    });
+    let bits: Vec<Boolean> = bits.collect();
+    let digest = sha256(cs.namespace(|| "sha256"), &bits).expect("a digest");
+    multipack::pack_into_inputs(cs.namespace(|| "digest"), &digest).expect("inputs");
+
+    let run = native::run::<Sha256Preimage>(b"", EXAMPLE.as_bytes()).expect("a run");
+    assert!(cs.is_satisfied());
+    assert_eq!(run.assignments[0].aux, cs.scalar_aux());
+    assert_eq!(run.assignments[0].publics, cs.scalar_inputs()[1..]);
+    assert_eq!(run.shape.counts.constraints as usize, cs.num_constraints());
+    assert_eq!(run.shape.counts.publics as usize + 1, cs.num_inputs());
 }
 
 #[test]

@@ -221,6 +221,21 @@ fn maci_i443_a_key_of_another_circuit_is_refused_by_what_differs() {
 }
 
 #[test]
+fn gnark_i476_an_h_query_of_another_length_is_refused() {
+    let r1cs = read_r1cs(&fixture("circom/edge_pow2/circuit.r1cs")).unwrap().r1cs;
+    for change in [-1, 1] {
+        let mut params = read(&golden("edge_pow2")).unwrap();
+        let (length, point) = (params.h.len(), params.h[0]);
+        params.h.resize(length.checked_add_signed(change).unwrap(), point);
+        let refused = ProvingKey::import(params, &r1cs, Phase2::Required).err().unwrap();
+        assert!(
+            matches!(refused, KeyError::Count { what: "H points (from the domain)", expected: 63, .. }),
+            "{refused}"
+        );
+    }
+}
+
+#[test]
 fn zeto_i186_a_key_without_phase_two_is_refused_unless_for_tests() {
     let r1cs = read_r1cs(&fixture("circom/mul2/circuit.r1cs")).unwrap().r1cs;
     let mut bytes = golden("mul2");

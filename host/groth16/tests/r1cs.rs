@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{NO_LIMITS, Term, fixture, random_circuit, record};
+use common::{NO_LIMITS, Term, fixture, le_bytes, random_circuit, record};
 use ff::Field;
 use proptest::prelude::*;
 use zkhost_groth16::formats::{read_r1cs, read_wtns};
@@ -105,6 +105,47 @@ fn the_hash_is_stable() {
     let r1cs = read_r1cs(&fixture("circom/edge_pow2/circuit.r1cs")).unwrap().r1cs;
     let hash = "f294a1c47d1ce4f0ca7f29a32462cb7817503d4b8741a289a9bf304616c46c95";
     assert_eq!(r1cs.hash().to_string(), hash, "a change of the hash must change its context string and version");
+}
+
+/// The documented encoding, whole, without buffers.
+fn naive_hash(r1cs: &R1cs) -> [u8; 32] {
+    let mut bytes = vec![];
+    for count in [u64::from(r1cs.public_count), u64::from(r1cs.aux_count), r1cs.constraints() as u64] {
+        bytes.extend(count.to_le_bytes());
+    }
+    let coefficients = r1cs.coefficients();
+    for id in MatrixId::ALL {
+        for row in 0..r1cs.constraints() {
+            bytes.extend((r1cs.matrix(id).row(row).count() as u32).to_le_bytes());
+            for (column, coefficient) in r1cs.matrix(id).row(row) {
+                bytes.extend(column.to_le_bytes());
+                bytes.extend(le_bytes(&coefficients[coefficient as usize]));
+            }
+        }
+    }
+    blake3::derive_key("zkhost R1CS over BLS12-381, version 1", &bytes)
+}
+
+#[test]
+fn the_hash_is_that_of_the_documented_encoding() {
+    // The second is longer than the buffer that is hashed at a time.
+    for constraints in [20, 9000] {
+        let (r1cs, _) = random_circuit(4, 2, 30, constraints);
+        assert_eq!(r1cs.hash().0, naive_hash(&r1cs));
+    }
+}
+
+#[test]
+fn the_first_of_many_broken_constraints_is_named() {
+    let (r1cs, mut z) = random_circuit(6, 1, 9500, 9000);
+    // Aux variable i has a term in row i mod 9000 and in few others.
+    for at in [2 + 8900, 2 + 5000] {
+        z[at] += Scalar::ONE;
+        let [a, b, c] = MatrixId::ALL.map(|id| r1cs.evaluate(id, &z));
+        let first = (0..9000).find(|&i| a[i] * b[i] != c[i]).unwrap();
+        let refused = r1cs.check(&assignment(&r1cs, &z));
+        assert_eq!(refused, Err(Unsatisfied { index: first, name: None }.into()));
+    }
 }
 
 #[test]

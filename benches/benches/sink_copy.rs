@@ -1,0 +1,150 @@
+//! A guest's lists into a host buffer: 256 MiB of full elements in chunks of 64 KiB, with all checks, beside `memcpy` of the
+//! same chunks into the same kind of buffer (`sink_copy`).
+//!
+//! Both buffers are touched before they are timed, as page-locked leases are: otherwise page faults are what is measured.
+
+#[path = "../../host/runtime/tests/support/mod.rs"]
+mod support;
+
+use std::time::{Duration, Instant};
+use support::{ELEMENTS, Guest, MASKS, plan_of};
+use zkhost_benches::{Measurement, paired};
+use zkhost_groth16::assignment::{SegmentLimits, SegmentWriter, Window};
+use zkhost_groth16::scalar::{Limbs, ReducedCheck};
+use zkhost_groth16::{Encoding, SegmentSink};
+use zkhost_runtime::{Circuit, Input, Limits};
+
+const RUNS: usize = 15;
+/// Elements of a chunk: 64 KiB.
+const CHUNK: usize = 2_048;
+/// Chunks: 256 MiB in all.
+const CHUNKS: usize = 4_096;
+const LIMITS: SegmentLimits =
+    SegmentLimits { aux_count: (CHUNK * CHUNKS) as u64, full_max: (CHUNK * CHUNKS) as u64, public_count: 0 };
+
+/// Every element of the guest's chunk: nothing special, and below the modulus.
+const ELEMENT: Limbs = [0x0123_4567_89ab_cdef, 2, 3, 0x1111_2222_3333_4444];
+
+/// A window whose memory was touched.
+struct Touched {
+    masks: Vec<u64>,
+    elements: Vec<Limbs>,
+}
+
+impl Touched {
+    fn new() -> Self {
+        let mut window = Touched { masks: vec![1; CHUNK * CHUNKS / 32], elements: vec![[1; 4]; CHUNK * CHUNKS] };
+        window.masks.clear();
+        window.elements.clear();
+        window
+    }
+}
+
+impl Window for Touched {
+    fn append_masks(&mut self, masks: &[u64]) {
+        self.masks.extend_from_slice(masks);
+    }
+    fn append_elements(&mut self, elements: &[Limbs]) -> Option<usize> {
+        let mut check = ReducedCheck::default();
+        self.elements.extend(elements.iter().map(|element| check.pass(element)));
+        check.first_unreduced(elements)
+    }
+    fn masks(&self) -> &[u64] {
+        &self.masks
+    }
+    fn elements(&self) -> &[Limbs] {
+        &self.elements
+    }
+}
+
+/// A guest that fills a chunk when it is opened and sends it over and over.
+fn circuit() -> Circuit {
+    let (groups, elements) = (CHUNK / 64, ELEMENTS + 65_536);
+    let fill = |at: u32, step: u32, end: u32, value: u64| {
+        format!(
+            "(local.set $params (i32.const {at}))
+             (loop $more (i64.store (local.get $params) (i64.const {}))
+               (local.set $params (i32.add (local.get $params) (i32.const {step})))
+               (br_if $more (i32.lt_u (local.get $params) (i32.const {end}))))",
+            value as i64
+        )
+    };
+    let end = elements + 32 * CHUNK as u32;
+    let mut open = fill(MASKS, 16, MASKS + 16 * groups as u32, u64::MAX);
+    for (i, limb) in ELEMENT.into_iter().enumerate() {
+        open += &fill(elements + 8 * i as u32, 32, end, limb);
+    }
+    let assign = format!(
+        "(local.set $job (i32.const {CHUNKS}))
+         (loop $more
+           (call $write_groups (local.get $out) (i32.const {MASKS}) (i32.const {}) (i32.const {elements}) (i32.const {}))
+           (br_if $more (local.tee $job (i32.sub (local.get $job) (i32.const 1)))))",
+        2 * groups,
+        4 * CHUNK
+    );
+    Guest { pages: 4, plan: plan_of(1, &[(0, LIMITS.aux_count, 0)]), open, assign, ..Guest::default() }
+        .load(Limits::default())
+}
+
+fn main() {
+    let circuit = circuit();
+    let mut job = circuit.open(b"", &Input::from(vec![])).expect("it opens");
+    let guest = || {
+        let writer = SegmentWriter::new(Box::new(Touched::new()), Encoding::Canonical, LIMITS);
+        let started = Instant::now();
+        let writer = job.assign(0, 0, writer).expect("it writes");
+        let time = started.elapsed();
+        let segment = writer.finish().expect("it is complete");
+        assert!(segment.elements().iter().all(|element| *element == ELEMENT), "every element arrived");
+        time
+    };
+    let (ours, peer) = paired(RUNS, guest, memcpy);
+    record("guest", ours, peer);
+
+    // Where a difference comes from: the same checks without a guest.
+    let (ours, peer) = paired(RUNS, native, memcpy);
+    record("native caller", ours, peer);
+}
+
+/// The chunks copied with no check and no guest.
+fn memcpy() -> Duration {
+    let (masks, elements) = (vec![u64::MAX; CHUNK / 32], vec![ELEMENT; CHUNK]);
+    let mut window = Touched::new();
+    let started = Instant::now();
+    for _ in 0..CHUNKS {
+        window.elements.extend_from_slice(&elements);
+        window.masks.extend_from_slice(&masks);
+    }
+    let time = started.elapsed();
+    assert_eq!(window.elements.len(), CHUNK * CHUNKS);
+    time
+}
+
+/// The chunks checked and copied, without a guest.
+fn native() -> Duration {
+    let masks: Vec<u64> = (0..CHUNK / 32).map(|i| if i % 2 == 0 { u64::MAX } else { 0 }).collect();
+    let elements = vec![ELEMENT; CHUNK];
+    let mut writer = SegmentWriter::new(Box::new(Touched::new()), Encoding::Canonical, LIMITS);
+    let started = Instant::now();
+    for _ in 0..CHUNKS {
+        writer.write_groups(&masks, elements.as_flattened()).expect("it is well-formed");
+    }
+    let time = started.elapsed();
+    writer.finish().expect("it is complete");
+    time
+}
+
+fn record(case: &str, ours: Duration, memcpy: Duration) {
+    let rate = |time: Duration| (32 * CHUNK * CHUNKS) as f64 / time.as_secs_f64() / 1e9;
+    println!("{case}: {:.0} % of memcpy", 100.0 * rate(ours) / rate(memcpy));
+    let measurement = Measurement {
+        bench: "sink_copy",
+        case,
+        ours: rate(ours),
+        peer: Some("memcpy"),
+        peer_value: Some(rate(memcpy)),
+        unit: "GB/s",
+        checked: true,
+    };
+    measurement.record().expect("results can be written");
+}
