@@ -19,6 +19,7 @@ use zkhost_engine::synthesis::{Circuit, Judge, Synthesis};
 use zkhost_engine::timeline::{Category, Span};
 use zkhost_engine::{Engine, EngineConfig, JobRequest};
 use zkhost_groth16::assignment::{SegmentLimits, SegmentSink, SegmentWriter};
+use zkhost_groth16::r1cs::CheckError;
 use zkhost_groth16::{Assignment, Encoding, Proof, Scalar};
 
 const CIRCUIT: CircuitId = CircuitId([1; 32]);
@@ -33,7 +34,7 @@ impl Judge for Credulous {
         true
     }
 
-    fn check(&self, _assignment: &Assignment) -> Result<(), String> {
+    fn check(&self, _assignment: &Assignment) -> Result<(), CheckError> {
         Ok(())
     }
 }

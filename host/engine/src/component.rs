@@ -21,6 +21,8 @@ pub struct ComponentJob {
     watch: Arc<Watch>,
     /// Opened jobs that write nothing now, by partition.
     idle: Mutex<HashMap<u32, Vec<Job>>>,
+    /// The first run that failed.
+    error: Mutex<Option<RunError>>,
 }
 
 impl ComponentJob {
@@ -43,7 +45,13 @@ impl ComponentJob {
             encoding: layout.encoding,
             watch,
             idle: Mutex::default(),
+            error: Mutex::default(),
         })
+    }
+
+    /// What went wrong first in its runs, in full, if anything did. The engine tells it as a sentence.
+    pub fn take_error(&self) -> Option<RunError> {
+        self.error.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     fn job(&self, partition: u32) -> Result<Job, RunError> {
@@ -87,7 +95,11 @@ impl Synthesis for ComponentJob {
         *self.watch.stop.lock().unwrap_or_else(PoisonError::into_inner) = stop.clone();
         self.write(partition, segment, writer).map_err(|error| match error.fault {
             Fault::Cancelled => SynthesisFault::Cancelled,
-            _ => SynthesisFault::Guest(error.to_string()),
+            _ => {
+                let sentence = error.to_string();
+                self.error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                SynthesisFault::Guest(sentence)
+            }
         })
     }
 

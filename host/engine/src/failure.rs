@@ -3,6 +3,7 @@
 use crate::ids::JobId;
 use std::fmt;
 use zkhost_groth16::Scalar;
+use zkhost_groth16::r1cs::Unsatisfied;
 
 /// What was being done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -40,7 +41,7 @@ pub enum Cause {
     Guest(String),
     /// The assignment does not satisfy the constraints, which only its circuit or input can cause.
     #[error("the circuit's assignment does not satisfy its constraints: {0}")]
-    Unsatisfied(String),
+    Unsatisfied(Unsatisfied),
     /// A device failed, and so did every other place that the partition was tried on.
     #[error("no device is left for it after {attempts} attempts to prove it; the last one said: {last}")]
     Device {

@@ -5,6 +5,7 @@ use crate::ids::{CircuitId, ProofBytes};
 use crate::scheduler::SynthesisFault;
 use std::sync::Arc;
 use zkhost_groth16::assignment::{SegmentLimits, SegmentWriter};
+use zkhost_groth16::r1cs::CheckError;
 use zkhost_groth16::{Assignment, BoundKey, Encoding, PreparedVerifyingKey, Proof, R1cs, Scalar};
 
 /// One job's input, ready to be assigned: a guest in its sandbox, or anything else that writes segments.
@@ -36,8 +37,8 @@ pub trait Judge: Send + Sync {
     /// Whether these bytes, the very ones that are returned, are a valid proof for these public inputs, the constant one
     /// excluded.
     fn verify(&self, publics: &[Scalar], proof: &ProofBytes) -> bool;
-    /// Whether the assignment satisfies the circuit's constraints; if not, a sentence that names one and quotes no value.
-    fn check(&self, assignment: &Assignment) -> Result<(), String>;
+    /// Whether the assignment satisfies the circuit's constraints; if not, the first that it breaks.
+    fn check(&self, assignment: &Assignment) -> Result<(), CheckError>;
 }
 
 /// A circuit that jobs may name.
@@ -78,7 +79,7 @@ impl Judge for KeyJudge {
         Proof::from_bytes(proof).is_ok_and(|proof| self.verifier.verify(&proof, publics).is_ok())
     }
 
-    fn check(&self, assignment: &Assignment) -> Result<(), String> {
-        self.r1cs.check(assignment).map_err(|error| error.to_string())
+    fn check(&self, assignment: &Assignment) -> Result<(), CheckError> {
+        self.r1cs.check(assignment)
     }
 }

@@ -17,6 +17,7 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 use zkhost_groth16::Assignment;
 use zkhost_groth16::assignment::{Segment, SegmentWriter};
+use zkhost_groth16::r1cs::CheckError;
 
 /// Write one segment.
 pub(super) struct SegmentOrder {
@@ -265,6 +266,7 @@ fn check(judge: &dyn Judge, assignment: &Assignment, proof: &ProofBytes) -> Verd
     }
     match judge.check(assignment) {
         Ok(()) => Verdict::Faulty,
-        Err(sentence) => Verdict::Unsatisfied(sentence),
+        Err(CheckError::Unsatisfied(broken)) => Verdict::Unsatisfied(broken),
+        Err(mismatch) => Verdict::Rejected(mismatch.to_string()),
     }
 }

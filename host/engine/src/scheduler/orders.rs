@@ -4,6 +4,7 @@ use crate::arena::Lease;
 use crate::failure::Outcome;
 use crate::ids::{CircuitId, DeviceId, JobKey, PartitionKey, PartitionProof, ProofBytes, SlotId};
 use std::sync::Arc;
+use zkhost_groth16::r1cs::Unsatisfied;
 
 /// What workers are to do.
 pub enum Action {
@@ -110,8 +111,10 @@ pub enum Verdict {
     Valid,
     /// The proof is not valid although the constraints hold: the prover is at fault.
     Faulty,
-    /// The constraints do not hold, and which: the circuit or its input is at fault.
-    Unsatisfied(String),
+    /// The first constraint that does not hold: the circuit or its input is at fault.
+    Unsatisfied(Unsatisfied),
+    /// The assignment does not belong to the circuit.
+    Rejected(String),
     /// The worker panicked.
     Panicked,
 }

@@ -126,7 +126,8 @@ impl Scheduler {
                 let sentence = "the proof does not verify although the constraints hold".to_owned();
                 return self.retry(key, Stage::Verification, sentence);
             }
-            Verdict::Unsatisfied(sentence) => Cause::Unsatisfied(sentence),
+            Verdict::Unsatisfied(broken) => Cause::Unsatisfied(broken),
+            Verdict::Rejected(sentence) => Cause::Rejected(sentence),
             Verdict::Panicked => Cause::Panicked,
         };
         let place = Place { partition: Some(key.index), segment: None };

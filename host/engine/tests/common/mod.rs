@@ -15,6 +15,7 @@ use zkhost_engine::simulated::{Fault, Script, SimulatedDevice};
 use zkhost_engine::synthesis::{Circuit, Judge, Synthesis};
 use zkhost_engine::{Engine, EngineConfig, JobRequest};
 use zkhost_groth16::assignment::{SegmentLimits, SegmentSink, SegmentWriter};
+use zkhost_groth16::r1cs::{CheckError, Unsatisfied};
 use zkhost_groth16::{Assignment, Encoding, Proof, Scalar};
 
 /// What a toy guest does in the last segment of its last partition.
@@ -129,10 +130,13 @@ impl Judge for ToyJudge {
         !bad && toy_proof(publics).to_bytes() == *proof
     }
 
-    fn check(&self, assignment: &Assignment) -> Result<(), String> {
+    fn check(&self, assignment: &Assignment) -> Result<(), CheckError> {
         let second = assignment.publics()[1];
         assert!(second != Scalar::from(BAFFLE), "a judge has a bug");
-        if second == Scalar::from(CHEAT) { Err("constraint 5 (/toy/sum) is not satisfied".into()) } else { Ok(()) }
+        if second == Scalar::from(CHEAT) {
+            return Err(Unsatisfied { index: 5, name: Some("/toy/sum".into()) }.into());
+        }
+        Ok(())
     }
 }
 

@@ -16,6 +16,7 @@ use zkhost_engine::scheduler::{
     Action, Config, DeviceFault, DeviceSpec, Refusal, Report, Scheduler, Submission, Submitted, SynthesisFault, Verdict,
 };
 use zkhost_groth16::assignment::{SegmentLimits, Window};
+use zkhost_groth16::r1cs::Unsatisfied;
 
 pub const MILLISECOND: u64 = 1_000_000;
 
@@ -407,7 +408,7 @@ impl World {
         let run = self.run_mut(partition);
         let good = run.computed[&partition.index].1;
         let verdict = if run.truth.unsatisfied == Some(partition.index) {
-            Verdict::Unsatisfied("constraint 7 (/main/sum)".into())
+            Verdict::Unsatisfied(Unsatisfied { index: 7, name: None })
         } else if good {
             Verdict::Valid
         } else {
