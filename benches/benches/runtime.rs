@@ -2,9 +2,9 @@
 //! code is cached takes to load (`component_load`).
 
 use sapling_spend::SaplingSpend;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
-use zkhost_benches::{Measurement, milliseconds, paired};
+use zkhost_benches::{Measurement, median, milliseconds, paired};
 use zkhost_groth16::assignment::SegmentWriter;
 use zkhost_groth16::{Assignment, R1cs};
 use zkhost_guest::job::Job as NativeJob;
@@ -59,7 +59,7 @@ fn sandbox_assign(circuit: &Circuit, job: &mut Job, layout: &Layout, shape: &R1c
 
 fn spend_witness(
     runtime: &Runtime,
-    component: &PathBuf,
+    component: &Path,
     suffix: &str,
     input: &[u8],
     native: &NativeJob<SaplingSpend>,
@@ -70,12 +70,12 @@ fn spend_witness(
     let input = Input::from(input.to_vec());
     let open = || circuit.open(b"", &input).expect("the example is an input");
 
-    let mut first = Duration::MAX;
-    for _ in 0..RUNS {
+    let first = |_| {
         let (time, assignment) = sandbox_assign(&circuit, &mut open(), &layout, &shape);
         shape.check(&assignment).expect("every constraint holds");
-        first = first.min(time);
-    }
+        time
+    };
+    let first = median((0..RUNS).map(first).collect());
     let mut job = open();
     sandbox_assign(&circuit, &mut job, &layout, &shape);
     let warm = || {
@@ -108,11 +108,11 @@ fn component_load(runtime: &Runtime, component: &Path) {
         assert_eq!(info.name, "sapling-spend");
         time
     };
-    let best = (0..4 * RUNS).map(|_| load()).min().expect("there are runs");
+    let time = median((0..4 * RUNS).map(|_| load()).collect());
     let measurement = Measurement {
         bench: "component_load",
         case: "sapling-spend, cached, until described",
-        ours: milliseconds(best),
+        ours: milliseconds(time),
         peer: None,
         peer_value: None,
         unit: "ms",

@@ -1,6 +1,8 @@
 //! A guest's lists into a host buffer: 256 MiB of full elements in chunks of 64 KiB, with all checks, beside `memcpy` of the
 //! same chunks into the same kind of buffer (`sink_copy`).
 //!
+//! A guest's list is borrowed where it lies and moved in bulk, never element by element (wasmtime I13788).
+//!
 //! Both buffers are touched before they are timed, as page-locked leases are: otherwise page faults are what is measured.
 
 #[path = "../../host/runtime/tests/support/mod.rs"]

@@ -1,7 +1,7 @@
 //! How benchmarks measure and where their results go.
 //!
-//! Machines are shared, so a benchmark alternates with its peer and compares the smallest of several runs each: whatever
-//! disturbs a run only makes it longer.
+//! Machines are shared, so a benchmark alternates with its peer, run by run, and compares the medians: what disturbs one
+//! disturbs the other.
 
 use serde::Serialize;
 use std::fs::{File, OpenOptions};
@@ -76,17 +76,20 @@ fn output(program: &str, args: &[&str]) -> String {
     text.map_or_else(|| "unknown".to_owned(), |text| text.trim().to_owned())
 }
 
-/// The smallest time of each of two things measured in turn, `runs` times.
+/// The median time of each of two things measured in turn, `runs` times.
 pub fn paired(
     runs: usize,
     mut ours: impl FnMut() -> Duration,
     mut peer: impl FnMut() -> Duration,
 ) -> (Duration, Duration) {
-    let mut best = (Duration::MAX, Duration::MAX);
-    for _ in 0..runs {
-        best = (best.0.min(ours()), best.1.min(peer()));
-    }
-    best
+    let (ours, peer) = (0..runs).map(|_| (ours(), peer())).unzip();
+    (median(ours), median(peer))
+}
+
+/// The median of several times; the lower one of the middle two if their number is even.
+pub fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times[(times.len() - 1) / 2]
 }
 
 /// A time in milliseconds.

@@ -17,13 +17,14 @@ const S: u64 = 17146;
 fn main() {
     let spend = Spend::record();
     let prover = CpuProver::new(Arc::new(spend.key()), spend.r1cs.clone()).expect("the key is Spend's");
-    let assignment = spend.assignment();
+    let (assignment, publics) = (spend.assignment(), spend.r1cs.public_count as usize);
     let (r, s) = (Scalar::from(R), Scalar::from(S));
     let expected = prover.prove_with_fixed_blinding_for_tests(&assignment, r, s).expect("Spend proves").to_bytes();
 
     let params = reference_groth16::Parameters::<Bls12>::read(&spend.params[..], false).expect("the key reads");
+    let (values, rows) = (ForGroth16::values(&spend), ForGroth16::rows(&spend));
+    let circuit = ForGroth16::new(&values, publics, &rows);
     compare(&prover, &assignment, "groth16", || {
-        let circuit = ForGroth16::new(&spend);
         let (r, s) = (R.into(), S.into());
         let started = Instant::now();
         let proof = reference_groth16::create_proof(circuit, &params, r, s).expect("Spend proves");
@@ -35,9 +36,11 @@ fn main() {
     });
     drop(params);
 
-    let params = bellperson::groth16::Parameters::<blstrs::Bls12>::read(&spend.params[..], false).expect("the key reads");
+    let params =
+        bellperson::groth16::Parameters::<blstrs::Bls12>::read(&spend.params[..], false).expect("the key reads");
+    let (values, rows) = (ForBellperson::values(&spend), ForBellperson::rows(&spend));
+    let circuit = ForBellperson::new(&values, publics, &rows);
     compare(&prover, &assignment, "bellperson", || {
-        let circuit = ForBellperson::new(&spend);
         let started = Instant::now();
         let proof = bellperson::groth16::create_proof(circuit, &params, r, s).expect("Spend proves");
         let time = started.elapsed();

@@ -65,14 +65,8 @@ impl Spend {
     pub fn record() -> Self {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         const MANY: u64 = 1 << 30;
-        let limits = ShapeLimits {
-            publics: MANY,
-            aux: MANY,
-            constraints: MANY,
-            terms: MANY,
-            coefficients: MANY,
-            name_bytes: 0,
-        };
+        let limits =
+            ShapeLimits { publics: MANY, aux: MANY, constraints: MANY, terms: MANY, coefficients: MANY, name_bytes: 0 };
         let mut shape = Shape(ShapeRecorder::new(limits, false));
         let counts = job::record_shape::<SaplingSpend>(b"", false, &mut shape).expect("Spend records");
         let counts = Counts { publics: counts.publics, aux: counts.aux, constraints: counts.constraints };
@@ -108,58 +102,73 @@ fn read(path: PathBuf) -> Vec<u8> {
     std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}; {hint}", path.display()))
 }
 
-/// A recorded constraint system and its assignment as a circuit for a peer, its linear combinations made beforehand: the
-/// peer's time is for evaluating them and proving, as ours is.
+/// Makes the type of a peer's circuits.
+///
+/// Linear combinations are made beforehand and only copied for the peer, which takes them by value: its time is for
+/// evaluating them and proving, as ours is.
 macro_rules! replay {
     ($name:ident, $peer:ident, $scalar:ty, $convert:expr) => {
-        /// The constraint system and its assignment as a circuit for this peer, its linear combinations made beforehand.
-        pub struct $name {
-            publics: Vec<$scalar>,
-            aux: Vec<$scalar>,
-            rows: Vec<[$peer::LinearCombination<$scalar>; 3]>,
+        /// A recorded constraint system and its assignment as a circuit for this peer.
+        #[derive(Clone, Copy)]
+        pub struct $name<'a> {
+            values: &'a [$scalar],
+            publics: usize,
+            rows: &'a [[$peer::LinearCombination<$scalar>; 3]],
         }
 
-        impl $name {
-            /// Of Spend.
-            pub fn new(spend: &Spend) -> Self {
+        impl<'a> $name<'a> {
+            /// Join a circuit's parts.
+            pub fn new(
+                values: &'a [$scalar],
+                publics: usize,
+                rows: &'a [[$peer::LinearCombination<$scalar>; 3]],
+            ) -> Self {
+                Self { values, publics, rows }
+            }
+
+            /// z in the peer's type.
+            pub fn values(spend: &Spend) -> Vec<$scalar> {
+                spend.z.iter().map($convert).collect()
+            }
+
+            /// The linear combinations of every row.
+            pub fn rows(spend: &Spend) -> Vec<[$peer::LinearCombination<$scalar>; 3]> {
                 use $peer::{Index, LinearCombination, Variable};
-                let Spend { r1cs, z, .. } = spend;
+                let r1cs = &spend.r1cs;
                 let publics = r1cs.public_count as usize;
-                let convert: fn(&Scalar) -> $scalar = $convert;
                 let variable = |column: u32| {
                     let column = column as usize;
                     let is_public = column <= publics;
-                    Variable::new_unchecked(if is_public { Index::Input(column) } else { Index::Aux(column - publics - 1) })
+                    Variable::new_unchecked(if is_public {
+                        Index::Input(column)
+                    } else {
+                        Index::Aux(column - publics - 1)
+                    })
                 };
-                let coefficients: Vec<$scalar> = r1cs.coefficients().iter().map(convert).collect();
+                let coefficients: Vec<$scalar> = r1cs.coefficients().iter().map($convert).collect();
                 let combination = |id, row| {
                     let terms = r1cs.matrix(id).row(row);
                     terms.fold(LinearCombination::zero(), |sum, (column, coefficient)| {
                         sum + (coefficients[coefficient as usize], variable(column))
                     })
                 };
-                let rows = (0..r1cs.constraints()).map(|row| MatrixId::ALL.map(|id| combination(id, row)));
-                Self {
-                    publics: z[1..=publics].iter().map(convert).collect(),
-                    aux: z[1 + publics..].iter().map(convert).collect(),
-                    rows: rows.collect(),
-                }
+                (0..r1cs.constraints()).map(|row| MatrixId::ALL.map(|id| combination(id, row))).collect()
             }
         }
 
-        impl $peer::Circuit<$scalar> for $name {
+        impl $peer::Circuit<$scalar> for $name<'_> {
             fn synthesize<CS: $peer::ConstraintSystem<$scalar>>(
                 self,
                 cs: &mut CS,
             ) -> Result<(), $peer::SynthesisError> {
-                for value in self.publics {
-                    cs.alloc_input(|| "", || Ok(value))?;
+                for value in &self.values[1..=self.publics] {
+                    cs.alloc_input(|| "", || Ok(*value))?;
                 }
-                for value in self.aux {
-                    cs.alloc(|| "", || Ok(value))?;
+                for value in &self.values[1 + self.publics..] {
+                    cs.alloc(|| "", || Ok(*value))?;
                 }
                 for [a, b, c] in self.rows {
-                    cs.enforce(|| "", |_| a, |_| b, |_| c);
+                    cs.enforce(|| "", |_| a.clone(), |_| b.clone(), |_| c.clone());
                 }
                 Ok(())
             }
@@ -167,7 +176,7 @@ macro_rules! replay {
     };
 }
 
-replay!(ForGroth16, bellman, bls12_381::Scalar, |scalar| {
+replay!(ForGroth16, bellman, bls12_381::Scalar, |scalar: &Scalar| {
     bls12_381::Scalar::from_bytes(&limbs_to_le_bytes(&to_canonical(scalar))).expect("the value is reduced")
 });
-replay!(ForBellperson, bellperson, Scalar, |scalar| *scalar);
+replay!(ForBellperson, bellperson, Scalar, |scalar: &Scalar| *scalar);

@@ -21,9 +21,13 @@ struct Row {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let since = std::env::args().nth(1).unwrap_or_default();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("results");
-    let mut files: Vec<_> = std::fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>()?;
+    let mut files: Vec<_> =
+        std::fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>()?;
     files.sort();
-    println!("{:<16} {:<28} {:>12} {:>12} {:>7} {:<6} {:<8} peer", "bench", "case", "ours", "peer's", "ratio", "unit", "checked");
+    println!(
+        "{:<16} {:<28} {:>12} {:>12} {:>7} {:<6} {:<8} peer",
+        "bench", "case", "ours", "peer's", "ratio", "unit", "checked"
+    );
     for file in files.iter().filter(|file| file.extension().is_some_and(|extension| extension == "jsonl")) {
         for line in std::fs::read_to_string(file)?.lines() {
             let row: Row = serde_json::from_str(line).map_err(|error| format!("{}: {error}", file.display()))?;

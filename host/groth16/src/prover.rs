@@ -29,7 +29,9 @@ pub enum ProveError {
     #[error("the assignment is no witness, so there is nothing to prove: {0}")]
     Unsatisfied(#[from] Unsatisfied),
     /// The proof that was computed does not verify although the assignment satisfies the circuit.
-    #[error("the proof that {backend} computed does not verify, though the assignment satisfies the circuit: {suspect}")]
+    #[error(
+        "the proof that {backend} computed does not verify, though the assignment satisfies the circuit: {suspect}"
+    )]
     DoesNotVerify {
         /// What computed it.
         backend: String,

@@ -9,7 +9,6 @@ use proptest::prelude::*;
 use std::fmt::Debug;
 use zkhost_groth16::assignment::Assignment;
 use zkhost_groth16::msm::{self, Plan, Query, SecretSignedScalars, Summable, Terms};
-use zkhost_groth16::points::Point;
 use zkhost_groth16::{G1Point, G2Point, Scalar};
 
 /// k G for k = 1, 2, ...: all different, and with opposites and doubles among their sums.
@@ -32,7 +31,8 @@ fn check<P: Summable<Sum: Debug>>(points: &[P], scalars: &[Scalar], case: &str) 
 fn edge_scalars() -> Vec<Scalar> {
     let two = Scalar::from(2);
     let half = -two.invert().unwrap();
-    let mut edges = vec![Scalar::ZERO, Scalar::ONE, -Scalar::ONE, two, -two, half, half + Scalar::ONE, half - Scalar::ONE];
+    let mut edges =
+        vec![Scalar::ZERO, Scalar::ONE, -Scalar::ONE, two, -two, half, half + Scalar::ONE, half - Scalar::ONE];
     for bit in 0..255 {
         let power = two.pow_vartime([bit]);
         edges.extend([power, power - Scalar::ONE, -power]);
@@ -153,7 +153,9 @@ fn aptos_p19541_products_nested_in_tasks_of_one_pool() {
     pool.install(|| {
         rayon::scope(|scope| {
             for _ in 0..16 {
-                scope.spawn(|_| assert_eq!(msm::msm(&all, &Terms::in_order(&SecretSignedScalars::new(&scalars))), expected));
+                scope.spawn(|_| {
+                    assert_eq!(msm::msm(&all, &Terms::in_order(&SecretSignedScalars::new(&scalars))), expected)
+                });
             }
         });
     });

@@ -56,7 +56,7 @@ pub struct Info {
 impl Circuit {
     pub(crate) fn new(name: &str, digest: blake3::Hash, engine: Engine, pre: GuestPre<State>, limits: Limits) -> Self {
         let alive = AtomicU32::new(0);
-        let shared = Shared { name: printable(name), engine, pre, limits: Arc::new(limits), alive };
+        let shared = Shared { name: printable(name).into(), engine, pre, limits: Arc::new(limits), alive };
         Circuit { shared: Arc::new(shared), observer: Arc::new(Silent), digest }
     }
 

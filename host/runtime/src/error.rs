@@ -2,6 +2,7 @@
 
 use crate::limits::grouped;
 use std::fmt;
+use std::sync::Arc;
 use zkhost_groth16::r1cs::ShapeError;
 
 /// Why a component was not loaded.
@@ -192,13 +193,13 @@ impl Fault {
 #[error("circuit `{circuit}`, {place}: {fault}")]
 pub struct RunError {
     /// What the caller calls the circuit.
-    pub circuit: String,
+    pub circuit: Arc<str>,
     /// Where.
     pub place: Place,
     /// What.
     pub fault: Fault,
     /// The guest's stack at the time, demangled, innermost first; one frame a line.
-    pub backtrace: Option<String>,
+    pub backtrace: Option<Box<str>>,
 }
 
 /// Text from a guest, safe to print: control characters, which could rewrite a terminal, become spaces.

@@ -14,7 +14,7 @@ use wasmtime::{Engine, Store, Trap, WasmBacktrace};
 /// What every instance of one circuit shares.
 pub(crate) struct Shared {
     /// What the caller calls the circuit.
-    pub name: String,
+    pub name: Arc<str>,
     pub engine: Engine,
     pub pre: GuestPre<State>,
     pub limits: Arc<Limits>,
@@ -105,7 +105,7 @@ impl Instance {
 
 impl Shared {
     /// An error at a place of this circuit.
-    pub fn error(&self, place: Place, fault: Fault, backtrace: Option<String>) -> RunError {
+    pub fn error(&self, place: Place, fault: Fault, backtrace: Option<Box<str>>) -> RunError {
         RunError { circuit: self.name.clone(), place, fault, backtrace }
     }
 }
@@ -126,7 +126,7 @@ impl Limits {
     }
 }
 
-type Failure = (Fault, Option<String>);
+type Failure = (Fault, Option<Box<str>>);
 
 /// Run guest code. A panic of the host costs the instance, not the process.
 fn guarded<R>(call: impl FnOnce() -> wasmtime::Result<R>) -> Result<R, Failure> {
@@ -175,6 +175,6 @@ fn explain(trap: Trap) -> String {
 }
 
 /// The guest's stack, innermost first, demangled. Names come from the component, so they are made printable.
-fn frames(backtrace: &WasmBacktrace) -> String {
-    backtrace.to_string().lines().map(printable).collect::<Vec<_>>().join("\n")
+fn frames(backtrace: &WasmBacktrace) -> Box<str> {
+    backtrace.to_string().lines().map(printable).collect::<Vec<_>>().join("\n").into()
 }

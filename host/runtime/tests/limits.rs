@@ -15,6 +15,12 @@ fn check(guest: Guest, limits: Limits, expected_setting: &str, expected: &[&str]
     assert_eq!(setting, expected_setting);
 }
 
+/// What `late` measures is below 100 ms. It has three tries, since a busy machine may keep any thread waiting that long.
+fn check_prompt(what: &str, mut late: impl FnMut() -> Duration) {
+    let late = [late(), late(), late()].into_iter().min();
+    assert!(late < Some(Duration::from_millis(100)), "{what} was stopped {late:?} late");
+}
+
 fn limits() -> Limits {
     let time = Duration::from_secs(20);
     Limits { plan_time: time, record_shape_time: time, open_time: time, assign_time: time, ..Limits::default() }
@@ -84,11 +90,12 @@ fn bounty_challenge_i5459_an_endless_loop_ends_at_the_limit_of_its_export() {
     ];
     for (guest, limits, setting, place) in cases {
         let circuit = guest.load(limits);
-        let started = Instant::now();
-        let fault = check_fails(&circuit, &["circuit `tiny`", place, "did not return in time", "150ms", setting]);
-        let took = started.elapsed();
-        assert!(matches!(fault, Fault::Limit { .. }), "{fault:?}");
-        assert!(took >= short && took < short + Duration::from_millis(100), "{place} was stopped after {took:?}");
+        check_prompt(place, || {
+            let started = Instant::now();
+            let fault = check_fails(&circuit, &["circuit `tiny`", place, "did not return in time", "150ms", setting]);
+            assert!(matches!(fault, Fault::Limit { .. }), "{fault:?}");
+            started.elapsed().checked_sub(short).expect("it had its time")
+        });
     }
 }
 
@@ -102,15 +109,17 @@ fn a_guest_that_keeps_calling_the_host_is_stopped_as_well() {
 #[test]
 fn a_cancelled_guest_stops_within_100_ms() {
     let circuit = Guest { assign: LOOP.into(), ..Guest::default() }.load(limits());
-    let (circuit, observer) = observed(&circuit);
-    std::thread::scope(|scope| {
-        let run = scope.spawn(|| run(&circuit, b"", b"").map(|_| ()).unwrap_err());
-        std::thread::sleep(Duration::from_millis(50));
-        observer.cancel.store(true, std::sync::atomic::Ordering::Relaxed);
-        let asked = Instant::now();
-        let error = run.join().unwrap();
-        assert!(asked.elapsed() < Duration::from_millis(100), "{:?}", asked.elapsed());
-        assert_eq!(error.fault, Fault::Cancelled);
+    check_prompt("a cancelled guest", || {
+        let (circuit, observer) = observed(&circuit);
+        std::thread::scope(|scope| {
+            let run = scope.spawn(|| run(&circuit, b"", b"").map(|_| ()).unwrap_err());
+            std::thread::sleep(Duration::from_millis(50));
+            observer.cancel.store(true, std::sync::atomic::Ordering::Relaxed);
+            let asked = Instant::now();
+            let error = run.join().unwrap();
+            assert_eq!(error.fault, Fault::Cancelled);
+            asked.elapsed()
+        })
     });
 }
 

@@ -48,7 +48,7 @@ fn groups_are_checked() {
 }
 
 #[test]
-fn too_little_and_too_much_are_refused() {
+fn rapidsnark_p2_an_assignment_of_the_wrong_length_is_refused() {
     let data = Guest::default().data;
     check(write_groups(2, 8), data.clone(), &["public"]);
     check(write_public(4), data.clone(), &[]);
@@ -59,9 +59,15 @@ fn too_little_and_too_much_are_refused() {
 }
 
 #[test]
-fn unreduced_public_inputs_are_refused() {
-    let data = words(PUBLICS, &MODULUS) + &shape_data();
-    check(write_public(4), data, &["`write-public`"]);
+fn circom_i407_values_at_or_above_the_modulus_are_refused_never_reduced() {
+    for above in [0, 5] {
+        let mut value = MODULUS;
+        value[0] += above;
+        let data = words(PUBLICS, &value) + &shape_data();
+        check(write_public(4), data, &["`write-public`", "public input 1 is not below the modulus"]);
+        let elements = [&TWO[..4], &value].concat();
+        check_groups(&[0b11, 0], &elements, &["aux variable 1 of the segment is not below the modulus"]);
+    }
 }
 
 #[test]
@@ -172,8 +178,7 @@ fn kept(open: &str, assign: String, input: Vec<u8>) -> Vec<u64> {
     let guest = Guest { open: open.to_owned(), assign, ..Guest::default() };
     let mut job = guest.load(Limits::default()).open(b"", &Input::from(input)).unwrap();
     let sink = job.assign(0, 0, Kept::default()).unwrap();
-    let kept = sink.0.lock().unwrap().1.clone();
-    kept
+    sink.0.lock().unwrap().1.clone()
 }
 
 #[test]
@@ -220,4 +225,18 @@ fn inversion_is_that_of_the_field() {
     }
     let guest = Guest { assign: call(MODULUS), ..Guest::default() };
     check_fails(&guest.load(Limits::default()), &["`invert-one`", "not below the modulus"]);
+}
+
+#[test]
+fn an_instance_finds_nothing_of_the_one_before_in_its_memory() {
+    // Count up a word far from all data, then write it: it is 1 in every instance whose memory was zero.
+    let count = "(i64.store (i32.const 60000) (i64.add (i64.load (i32.const 60000)) (i64.const 1)))";
+    let copy = format!("(i64.store (i32.const {ELEMENTS}) (i64.load (i32.const 60000)))");
+    let circuit = Guest { open: count.into(), assign: copy + &write_groups(0, 1), ..Guest::default() }
+        .load(Limits { instances: 1, ..Limits::default() });
+    for _ in 0..20 {
+        let mut job = circuit.open(b"", &Input::from(vec![])).unwrap();
+        let sink = job.assign(0, 0, Kept::default()).unwrap();
+        assert_eq!(sink.0.lock().unwrap().1, [1]);
+    }
 }

@@ -93,13 +93,17 @@ fn limbs<E: Limbs>(element: E) -> E::Array {
 }
 
 const _: () = assert!(size_of::<blst_fp>() == size_of::<FpLimbs>() && align_of::<blst_fp>() == align_of::<FpLimbs>());
-const _: () = assert!(size_of::<blst_fp2>() == size_of::<[FpLimbs; 2]>() && align_of::<blst_fp2>() == align_of::<FpLimbs>());
+const _: () =
+    assert!(size_of::<blst_fp2>() == size_of::<[FpLimbs; 2]>() && align_of::<blst_fp2>() == align_of::<FpLimbs>());
 
+coordinate!(FpLimbs, blst_fp, [1, 0, 0, 0, 0, 0], blst_fp_add, blst_fp_sub, blst_fp_mul, blst_fp_sqr, blst_fp_inverse);
 coordinate!(
-    FpLimbs, blst_fp, [1, 0, 0, 0, 0, 0],
-    blst_fp_add, blst_fp_sub, blst_fp_mul, blst_fp_sqr, blst_fp_inverse
-);
-coordinate!(
-    [FpLimbs; 2], blst_fp2, [[1, 0, 0, 0, 0, 0], [0; 6]],
-    blst_fp2_add, blst_fp2_sub, blst_fp2_mul, blst_fp2_sqr, blst_fp2_inverse
+    [FpLimbs; 2],
+    blst_fp2,
+    [[1, 0, 0, 0, 0, 0], [0; 6]],
+    blst_fp2_add,
+    blst_fp2_sub,
+    blst_fp2_mul,
+    blst_fp2_sqr,
+    blst_fp2_inverse
 );

@@ -139,3 +139,9 @@ impl Circuit<bls12_381::Scalar> for ForBellman<'_> {
 pub fn le_bytes(scalar: &Scalar) -> [u8; 32] {
     limbs_to_le_bytes(&to_canonical(scalar))
 }
+
+/// This many scalars, the same for the same seed.
+pub fn random_scalars(seed: u64, count: usize) -> Vec<Scalar> {
+    let mut rng = ChaCha20Rng::seed_from_u64(seed);
+    (0..count).map(|_| Scalar::random(&mut rng)).collect()
+}
