@@ -220,3 +220,16 @@ fn bench_gives_the_median_of_every_stage() {
     let stages: Vec<_> = answer["stages"].as_array().unwrap().iter().map(|stage| stage["name"].clone()).collect();
     assert_eq!(json!(stages), json!(["load", "plan", "shape", "open key", "assign", "prove"]));
 }
+
+#[test]
+fn a_trace_says_where_the_time_of_a_run_went() {
+    let workplace = proved();
+    workplace.json(&format!("prove {OUTPUT} --key key.zkimage --input {INPUT} --out traced.proof --trace run.json"));
+    let answer = workplace.json("trace run.json --svg run.svg");
+    let names: Vec<_> = answer["categories"].as_array().unwrap().iter().map(|category| &category["name"]).collect();
+    for expected in ["synthesis", "proving", "verification", "assembly"] {
+        assert!(names.contains(&&json!(expected)), "{names:?}");
+    }
+    assert_eq!(answer["devices"].as_array().unwrap().len(), 1);
+    assert!(workplace.read("run.svg").starts_with(b"<svg"));
+}

@@ -7,7 +7,7 @@ use clap::Args;
 use serde::Serialize;
 use std::fmt;
 use std::path::PathBuf;
-use zkhost_engine::timeline::{Summary, TRACE_BYTES_MAX, Timeline};
+use zkhost_engine::timeline::{Category, Summary, TRACE_BYTES_MAX, Timeline};
 
 /// Say where the time of a run went
 ///
@@ -29,7 +29,7 @@ pub struct TraceArgs {
 struct TraceResult {
     milliseconds: f64,
     devices: Vec<DeviceResult>,
-    stages: Vec<StageResult>,
+    categories: Vec<CategoryResult>,
     #[serde(skip)]
     text: String,
 }
@@ -57,7 +57,7 @@ struct GapResult {
 }
 
 #[derive(Serialize)]
-struct StageResult {
+struct CategoryResult {
     name: &'static str,
     spans: usize,
     /// The sum of the spans, which may overlap.
@@ -81,7 +81,7 @@ impl From<&Summary> for TraceResult {
                 .map(|&(gap, nanos)| GapResult { cause: gap.name(), milliseconds: ms(nanos) })
                 .collect(),
         });
-        let stage = |&(category, nanos, spans): &(zkhost_engine::timeline::Category, u64, usize)| StageResult {
+        let category = |&(category, nanos, spans): &(Category, u64, usize)| CategoryResult {
             name: category.name(),
             spans,
             milliseconds: ms(nanos),
@@ -89,7 +89,7 @@ impl From<&Summary> for TraceResult {
         Self {
             milliseconds: ms(summary.wall_nanos),
             devices: devices.collect(),
-            stages: summary.categories.iter().map(stage).collect(),
+            categories: summary.categories.iter().map(category).collect(),
             text: summary.to_string(),
         }
     }
