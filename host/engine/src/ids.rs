@@ -14,6 +14,9 @@ impl Time {
     }
 }
 
+/// An owner's or a job's name has so many bytes at most.
+pub const NAME_BYTES_MAX: usize = 256;
+
 /// How a caller names a job: unique per owner. Submitting the same name again joins the job instead of repeating it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobId {
@@ -21,6 +24,14 @@ pub struct JobId {
     pub owner: String,
     /// The owner's name for it.
     pub name: String,
+}
+
+impl JobId {
+    /// Whether both parts have a length and no control characters: they appear in logs and errors.
+    pub fn is_printable(&self) -> bool {
+        let printable = |name: &str| (1..=NAME_BYTES_MAX).contains(&name.len()) && !name.chars().any(char::is_control);
+        printable(&self.owner) && printable(&self.name)
+    }
 }
 
 impl fmt::Display for JobId {
@@ -73,7 +84,7 @@ impl fmt::Display for SlotId {
 }
 
 /// How much a job matters. Partitions of a higher priority go first everywhere: they wait for at most the one device
-/// phase that already runs.
+/// phase that already runs. It is strict: a lower one waits as long as higher ones keep all slots at work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Priority {
     /// Runs when nothing else wants to.

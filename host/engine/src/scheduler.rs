@@ -17,7 +17,7 @@ pub use orders::{Action, DeviceFault, Report, SynthesisFault, Verdict};
 
 use crate::budget::{Budget, NeverFits, Usage};
 use crate::failure::{Cause, Failure, Outcome, Place, Stage};
-use crate::ids::{CircuitId, DeviceId, JobId, JobKey, PartitionKey, Priority, Time};
+use crate::ids::{CircuitId, DeviceId, JobId, JobKey, NAME_BYTES_MAX, PartitionKey, Priority, Time};
 use job::{Ended, Job, Turn};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
@@ -99,6 +99,9 @@ pub enum Refusal {
     /// The name is taken.
     #[error("job {0} exists with another circuit, key or input; give this one a name of its own")]
     OtherBody(JobId),
+    /// A bad name.
+    #[error("a job and its owner have names of 1 to {NAME_BYTES_MAX} bytes without control characters")]
+    Name,
     /// A bad number of partitions.
     #[error("the job has {partitions} partitions; there are from 1 to {PARTITIONS_MAX}")]
     Partitions {

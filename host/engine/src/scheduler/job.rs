@@ -40,6 +40,9 @@ pub struct Submission {
 
 impl Submission {
     pub(super) fn validate(&self, devices: usize) -> Result<(), Refusal> {
+        if !self.id.is_printable() {
+            return Err(Refusal::Name);
+        }
         if self.partitions == 0 || self.partitions > PARTITIONS_MAX {
             return Err(Refusal::Partitions { partitions: self.partitions });
         }

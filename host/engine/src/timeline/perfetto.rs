@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 /// A trace file that is read back, at most, in bytes.
-pub const TRACE_BYTES_MAX: usize = 1 << 30;
+pub const TRACE_BYTES_MAX: usize = 128 << 20;
 
 /// Why a file is not a trace of ours.
 #[derive(Debug, thiserror::Error)]

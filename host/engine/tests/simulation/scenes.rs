@@ -239,6 +239,26 @@ fn aztec_p24562_draining_finishes_what_runs_and_refuses_the_rest() {
 }
 
 #[test]
+fn a_job_that_cannot_be_is_refused_with_a_sentence() {
+    let scene = setup(devices(&[1], false));
+    let mut world = World::new(1, scene.clone());
+    let mut check = |change: &dyn Fn(&mut Submission), expected: &str| {
+        let mut submission = job(&scene, "job", 1, 1);
+        change(&mut submission);
+        let refusal = world.scheduler.submit(Time(0), submission).unwrap_err().to_string();
+        assert!(refusal.starts_with(expected), "{refusal}");
+    };
+    check(&|job| job.id.name = "two\nlines".into(), "a job and its owner have names of 1 to 256 bytes");
+    check(&|job| job.id.owner = String::new(), "a job and its owner have names of 1 to 256 bytes");
+    check(&|job| job.id.name = "x".repeat(257), "a job and its owner have names of 1 to 256 bytes");
+    check(&|job| job.partitions = 0, "the job has 0 partitions; there are from 1 to 65536");
+    check(&|job| job.partitions = 65_537, "the job has 65537 partitions; there are from 1 to 65536");
+    check(&|job| job.segments = [].into(), "each partition has 0 segments; there are from 1 to 1024");
+    check(&|job| job.circuit_bytes = vec![None], "it never fits: no device can hold circuit 0101010101010101");
+    check(&|job| job.circuit_bytes = vec![Some(101)], "it never fits: no device can hold circuit 0101010101010101");
+}
+
+#[test]
 fn rapidsnark_i18_the_queue_is_bounded_and_tells_positions() {
     let mut scene = setup(devices(&[1], false));
     scene.config.jobs_max = 3;
