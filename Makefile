@@ -32,6 +32,7 @@ lint: cuda-toolchain ## Formatting and lints; warnings are errors here.
 	cargo fmt --all --check
 	cd guest-circuits && cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cd guest-circuits && cargo clippy --workspace --all-targets --locked -- -D warnings
 
 .PHONY: bench
 bench: guests sapling-keys ## Benchmarks that need no GPU; appends to benches/results and prints a table.

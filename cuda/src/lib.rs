@@ -4,10 +4,25 @@
 //! allocation or wait for the whole device in the steady state. The driver's library is loaded when a device is opened,
 //! so that a program with this crate in it runs without one.
 
+mod assignment;
+mod circuit;
+mod convert;
 pub mod device;
 pub mod error;
+mod key;
 pub mod memory;
+pub mod msm;
+pub mod ntt;
+mod pinned;
+mod prover;
+mod query;
+mod setup;
 
+pub use convert::to_quotient_points;
 pub use device::{Device, DeviceChoice, Kernel, Stream};
 pub use error::CudaError;
+pub use key::CudaKey;
 pub use memory::{Arena, Buffer, PinnedBuffer, Slice};
+pub use pinned::PinnedWindow;
+pub use prover::{CudaProver, open_prover};
+pub use setup::DeviceMultiples;

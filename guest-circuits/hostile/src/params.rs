@@ -116,6 +116,8 @@ pub(crate) enum Act {
     NameFewer,
     /// Name one row too many.
     NameMore,
+    /// Name rows with control characters, an escape sequence and a bidirectional override.
+    NameControls,
     /// Rows without end.
     RowFlood,
     /// Coefficients without end.

@@ -88,6 +88,7 @@ fn name_rows(params: &Params, names: bool, constraints: u64, out: &Shape) {
         };
         let paths: String = (0..rows)
             .map(|row| match row {
+                0 if params.act == Act::NameControls => "\u{1b}[2Jprod\ruct\u{202e}\u{9b}31m\n".into(),
                 0 => "product\n".into(),
                 _ => format!("bits/aux {} is a bit\n", row + 1),
             })

@@ -78,6 +78,13 @@ impl Circuit for MerklePoseidon {
     }
 
     fn synthesize(&self, scope: Scope, cs: &mut Synthesis<'_, Fr>) -> Result<(), Error> {
+        Ok(self.constrain(scope, cs)?)
+    }
+}
+
+impl MerklePoseidon {
+    /// The circuit in any constraint system.
+    pub fn constrain<CS: ConstraintSystem<Fr>>(&self, scope: Scope, cs: &mut CS) -> Result<(), SynthesisError> {
         let path = self.paths.as_ref().map(|paths| &paths[scope.partition as usize]);
         let levels = self.params.levels(scope.segments.start).start..self.params.levels(scope.segments.end - 1).end;
         let root = Variable::new_unchecked(Index::Input(1));
@@ -93,13 +100,11 @@ impl Circuit for MerklePoseidon {
             node = self.level(&mut cs, node, values)?;
         }
         if levels.end == self.params.depth {
-            cs.enforce(|| "root", |lc| lc + node, |lc| lc + Synthesis::<Fr>::one(), |lc| lc + root);
+            cs.enforce(|| "root", |lc| lc + node, |lc| lc + CS::one(), |lc| lc + root);
         }
         Ok(())
     }
-}
 
-impl MerklePoseidon {
     /// The node below a level, when the segment of that node is not synthesised: a level's digest is its last variable.
     fn last_variable_below(&self, level: usize) -> Variable {
         let leaf = 1;

@@ -4,8 +4,9 @@ use generic_array::typenum::{U2, U4, U8};
 use merkle_poseidon::MerklePoseidon;
 use neptune::poseidon::PoseidonConstants;
 use neptune::{Arity, Poseidon};
+use reference_synthesis::Reference;
 use serde_json::{Value, json};
-use zkhost_guest::{Error, Fr, native};
+use zkhost_guest::{Circuit, Error, Fr, Scope, native};
 
 const EXAMPLE_PARAMS: &str = include_str!("../example-params.json");
 const EXAMPLE: &str = include_str!("../example-input.json");
@@ -101,6 +102,27 @@ fn the_example_has_several_paths_and_is_satisfied() {
     let run = run(&params, &expected).expect("a run");
     assert_eq!(run.plan.partitions, 3);
     assert_eq!(run.first_unsatisfied(), None);
+}
+
+/// Shape and assignments of this tree, also when divided, are those of a plain synthesis of each path.
+fn check_against_plain_synthesis(arity: usize, depth: usize, segments: u32) {
+    let params = json!({ "arity": arity, "depth": depth, "paths": 2, "segments": segments });
+    let input = json!({ "paths": [path(arity, depth, 0).0, path(arity, depth, 1).0] });
+    let run = run(&params, &input).expect("a run");
+    let params = serde_json::from_value(params).expect("parameters");
+    let circuit = MerklePoseidon::open(&params, serde_json::from_value(input).expect("an input")).expect("a circuit");
+    for partition in 0..2 {
+        let mut reference = Reference::default();
+        circuit.constrain(Scope { partition, segments: 0..segments }, &mut reference).expect("a synthesis");
+        reference.assert_equals(&run.shape, &run.assignments[partition as usize]);
+    }
+}
+
+#[test]
+fn shape_and_assignment_are_those_of_a_plain_synthesis() {
+    check_against_plain_synthesis(2, 5, 1);
+    check_against_plain_synthesis(4, 3, 3);
+    check_against_plain_synthesis(8, 3, 2);
 }
 
 #[test]

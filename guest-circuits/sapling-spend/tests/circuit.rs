@@ -1,8 +1,11 @@
 //! The Spend circuit: its dimensions, its public inputs, and what it refuses.
 
+use bellman::Circuit as _;
 use bls12_381::Scalar;
 use group::{Curve, GroupEncoding};
 use incrementalmerkletree::Position;
+use reference_synthesis::Reference;
+use sapling_crypto::circuit::{Spend, ValueCommitmentOpening};
 use sapling_crypto::keys::ExpandedSpendingKey;
 use sapling_crypto::value::{NoteValue, ValueCommitTrapdoor, ValueCommitment};
 use sapling_crypto::{Diversifier, MerklePath, Node, Note, PaymentAddress, ProofGenerationKey, Rseed};
@@ -116,6 +119,28 @@ fn most_variables_travel_as_bits() {
     let run = native::run::<SaplingSpend>(b"", EXAMPLE.as_bytes()).expect("a run");
     assert_eq!(run.assignments[0].masks.len(), 2 * 98_638_usize.div_ceil(64));
     assert_eq!(run.assignments[0].elements.len(), 4 * 27_841);
+}
+
+#[test]
+fn shape_and_assignment_are_those_of_a_plain_synthesis() {
+    let siblings = path().path_elems().iter().map(|node| Scalar::from(*node)).collect::<Vec<_>>();
+    let is_left = |level: usize| POSITION >> level & 1 == 1;
+    let spend = Spend {
+        value_commitment_opening: Some(ValueCommitmentOpening {
+            value: NoteValue::from_raw(VALUE),
+            randomness: jubjub::Fr::from(RCV),
+        }),
+        proof_generation_key: Some(key()),
+        payment_address: Some(address()),
+        commitment_randomness: Some(jubjub::Fr::from(RCM)),
+        ar: Some(jubjub::Fr::from(ALPHA)),
+        auth_path: siblings.iter().enumerate().map(|(level, sibling)| Some((*sibling, is_left(level)))).collect(),
+        anchor: Some(anchor()),
+    };
+    let mut cs = Reference::<Scalar>::default();
+    spend.synthesize(&mut cs).expect("a synthesis");
+    let run = native::run::<SaplingSpend>(b"", EXAMPLE.as_bytes()).expect("a run");
+    cs.assert_equals(&run.shape, &run.assignments[0]);
 }
 
 #[test]

@@ -27,6 +27,7 @@ pub(crate) enum Pass<'a> {
 }
 
 /// Values of variables in place of allocations: how bellpepper's witness generators skip linear combinations.
+#[cfg_attr(not(feature = "bellpepper"), allow(dead_code, reason = "only bellpepper has witness generators"))]
 struct Room<F> {
     aux: Vec<F>,
     publics: Vec<F>,

@@ -1,6 +1,5 @@
 //! The circuit that a command is about: its component, parameters and limits, and what is kept of it between runs.
 
-use crate::cache::ShapeCache;
 use crate::error::{Code, Failure};
 use crate::progress::Stages;
 use crate::{files, limits};
@@ -8,14 +7,20 @@ use anyhow::{Context, Result};
 use clap::Args;
 use std::ffi::OsString;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use zkhost_groth16::formats::{read_shape, write_shape};
 use zkhost_groth16::r1cs::{CheckError, Unsatisfied};
 use zkhost_groth16::{Assignment, R1cs};
-use zkhost_runtime::{Cache, Circuit, Compiler, Input, Layout, Limits, Observer, RunError, Runtime, Synthesis};
+use zkhost_runtime::{
+    Cache, CacheKey, Circuit, Compiler, Input, Layout, Limits, Observer, RunError, Runtime, Synthesis,
+};
 
 /// The hidden command that compiles for another zkhost.
 pub const COMPILE_WORKER: &str = "compile-worker";
+
+/// Bytes of a recorded shape in the cache at most.
+const SHAPE_BYTES_MAX: u64 = 4 << 30;
 
 /// A component and how to run it.
 #[derive(Args)]
@@ -39,21 +44,32 @@ pub struct Loaded {
     pub circuit: Circuit,
     /// Its parameters as given; empty for the defaults.
     pub params: Vec<u8>,
-    shapes: ShapeCache,
+    shapes: Cache,
 }
 
 impl CircuitArgs {
+    /// The files that are read, for what is written not to replace them.
+    pub fn files(&self) -> [Option<&Path>; 2] {
+        [Some(&self.component), self.params.as_ref().map(Path::new)]
+    }
+
+    /// The component's file and the limits to load it with.
+    pub fn component(&self) -> Result<(&Path, Limits)> {
+        let limits = limits::with_settings(&self.limits).map_err(|message| Failure::new(Code::Usage, message))?;
+        Ok((&self.component, limits))
+    }
+
     /// Load the circuit.
     pub fn load(&self, stages: &mut Stages) -> Result<Loaded> {
-        let limits = limits::with_settings(&self.limits).map_err(|message| Failure::new(Code::Usage, message))?;
+        let (component, limits) = self.component()?;
         let params = self.read_params(&limits)?;
         let folder = self.cache_folder()?;
         let (circuit, shapes) = stages.run("load", || -> Result<_> {
             let cache = Cache::open(&folder.join("code"))?;
-            let shapes = ShapeCache::open(&folder.join("shapes"))?;
+            let shapes = Cache::open(&folder.join("shapes"))?;
             let program = std::env::current_exe().context("cannot find this program, to start the compiler with it")?;
             let compiler = Compiler::Child { program, args: vec![COMPILE_WORKER.into()] };
-            let circuit = Runtime::new(compiler, Some(cache))?.load_file(&self.component, limits)?;
+            let circuit = Runtime::new(compiler, Some(cache))?.load_file(component, limits)?;
             Ok((circuit, shapes))
         })?;
         Ok(Loaded { circuit, params, shapes })
@@ -84,18 +100,34 @@ impl Loaded {
 
     /// The constraint system, without names: from the cache if it was recorded before.
     pub fn shape(&self, stages: &mut Stages) -> Result<Arc<R1cs>> {
-        let (digest, params) = (self.circuit.digest(), &self.params);
-        if let Some(shape) = stages.run("shape", || self.shapes.load(&digest, params)) {
+        let key = CacheKey::of_shape(self.circuit.digest(), &self.params);
+        if let Some(shape) = stages.run("shape", || self.recorded(&key)) {
             return Ok(Arc::new(shape));
         }
-        let shape = stages.run("shape", || self.circuit.record_shape(params, false))?;
-        self.shapes.store(&digest, params, &shape);
+        let shape = stages.run("shape", || self.circuit.record_shape(&self.params, false))?;
+        let mut encoded = Vec::new();
+        // What cannot be kept is recorded again next time.
+        let _ = write_shape(&shape, &mut encoded).and_then(|()| self.shapes.store(&key, &encoded));
         Ok(Arc::new(shape))
     }
 
+    /// The shape in the cache, if it is within the limits in force now.
+    fn recorded(&self, key: &CacheKey) -> Option<R1cs> {
+        let limits = self.circuit.limits();
+        let shape = read_shape(&self.shapes.load(key, SHAPE_BYTES_MAX)?).ok()?;
+        let terms: u64 = shape.matrices.iter().map(|matrix| matrix.terms() as u64).sum();
+        let fits = u64::from(shape.public_count) <= limits.publics
+            && u64::from(shape.aux_count) <= limits.aux
+            && shape.constraints() as u64 <= limits.constraints
+            && terms <= limits.terms
+            && shape.dictionary.len() as u64 <= limits.coefficients;
+        fits.then_some(shape)
+    }
+
     /// Read an input within the circuit's limit. It is secret.
-    pub fn read_input(&self, path: &std::path::Path) -> Result<Input> {
-        Ok(files::read(path, "the input", self.circuit.limits().input_bytes)?.into())
+    pub fn read_input(&self, path: &Path) -> Result<Input> {
+        let mut bytes = files::read_secret(path, "the input", self.circuit.limits().input_bytes)?;
+        Ok(std::mem::take(&mut *bytes).into())
     }
 
     /// The assignments of some partitions.
@@ -105,22 +137,24 @@ impl Loaded {
         self.circuit.synthesise(synthesis, partitions, rayon::current_num_threads())
     }
 
-    /// The failure of a constraint that does not hold, by its path. Paths are not kept, so the shape is recorded anew.
-    pub fn name_constraint(&self, partition: u32, broken: Unsatisfied) -> Result<Failure> {
-        let named = self.circuit.record_shape(&self.params, true)?;
-        let broken = Unsatisfied { name: named.names.get(broken.index).cloned(), ..broken };
+    /// The failure of a constraint that does not hold, by its path. Paths are not kept, so the shape is recorded anew; if
+    /// that fails, the constraint's number has to do.
+    pub fn name_constraint(&self, partition: u32, broken: Unsatisfied) -> Failure {
+        let named = self.circuit.record_shape(&self.params, true).ok();
+        let name = named.and_then(|named| named.names.into_iter().nth(broken.index));
+        let broken = Unsatisfied { name, ..broken };
         let message = format!(
             "circuit `{}`, partition {partition}: {broken}; the input has no proof, or the circuit assigns it wrongly",
             self.circuit.name()
         );
-        Ok(Failure::new(Code::False, message))
+        Failure::new(Code::False, message)
     }
 
     /// Check an assignment; a broken constraint is named.
     pub fn check(&self, shape: &R1cs, partition: u32, assignment: &Assignment) -> Result<()> {
         match shape.check(assignment) {
             Ok(()) => Ok(()),
-            Err(CheckError::Unsatisfied(broken)) => Err(self.name_constraint(partition, broken)?.into()),
+            Err(CheckError::Unsatisfied(broken)) => Err(self.name_constraint(partition, broken).into()),
             Err(error) => Err(error.into()),
         }
     }

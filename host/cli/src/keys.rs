@@ -2,6 +2,7 @@
 
 use crate::files::Draft;
 use anyhow::{Context, Result};
+use clap::Args;
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
@@ -10,6 +11,24 @@ use zkhost_groth16::formats::{read_vk, write_vk};
 use zkhost_groth16::image::{open_image, write_image};
 use zkhost_groth16::key::{Phase2, check_verifying_key};
 use zkhost_groth16::{ProvingKey, VerifyingKey};
+
+/// Which keys are taken.
+#[derive(Args)]
+pub struct Phase2Args {
+    /// Take a key without a second phase (delta = gamma), by which anyone can forge proofs: for tests only
+    #[arg(long)]
+    insecure_without_phase2: bool,
+}
+
+impl Phase2Args {
+    /// Whether a second phase is required.
+    pub fn phase2(&self) -> Phase2 {
+        match self.insecure_without_phase2 {
+            true => Phase2::MayBeMissingForTests,
+            false => Phase2::Required,
+        }
+    }
+}
 
 /// Bytes of a verifying key at most: it has one point of 96 bytes for each public input.
 const VK_BYTES_MAX: u64 = 1 << 30;

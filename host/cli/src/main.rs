@@ -1,10 +1,8 @@
 //! The zkhost command.
 
 mod build;
-mod cache;
 mod circuit;
 mod commands;
-mod engine;
 mod error;
 mod files;
 mod interrupt;
@@ -13,6 +11,7 @@ mod limits;
 mod output;
 mod progress;
 mod scalars;
+mod version;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
@@ -21,7 +20,7 @@ use std::process::ExitCode;
 
 /// Groth16 proofs for circuits that arrive as WebAssembly components
 #[derive(Parser)]
-#[command(name = "zkhost", version, arg_required_else_help = true)]
+#[command(name = "zkhost", version, long_version = version::LONG.as_str(), arg_required_else_help = true)]
 #[command(after_help = "\
 From a new circuit to a verified proof:
   zkhost new product && cd product
@@ -51,7 +50,6 @@ enum Command {
     Prove(commands::prove::ProveArgs),
     Verify(commands::verify::VerifyArgs),
     Bench(commands::bench::BenchArgs),
-    Trace(commands::trace::TraceArgs),
     /// Print a shell's completions of this command
     ///
     /// For bash: `zkhost completions bash > ~/.local/share/bash-completion/completions/zkhost`
@@ -69,8 +67,8 @@ fn main() -> ExitCode {
     if matches!(cli.command, Command::CompileWorker) {
         return zkhost_runtime::compile_worker_main();
     }
-    interrupt::install();
     let output = Output::new(cli.json);
+    interrupt::install(output);
     match run(&cli.command, output) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => ExitCode::from(output.failure(&error)),
@@ -88,7 +86,6 @@ fn run(command: &Command, output: Output) -> anyhow::Result<()> {
         Command::Prove(args) => commands::prove::run(args, output),
         Command::Verify(args) => commands::verify::run(args, output),
         Command::Bench(args) => commands::bench::run(args, output),
-        Command::Trace(args) => commands::trace::run(args, output),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "zkhost", &mut script);

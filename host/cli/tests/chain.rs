@@ -3,6 +3,8 @@
 mod support;
 
 use serde_json::{Value, json};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 use support::{Workplace, path};
 
 const OUTPUT: &str = "{component:sapling-output}";
@@ -107,8 +109,8 @@ fn snarkjs_i436_public_inputs_above_the_modulus_are_refused() {
 fn maci_i443_a_key_of_another_circuit_is_refused_before_anything_is_assigned() {
     let workplace = Workplace::new();
     workplace.json("setup {component:hostile} --out other.zkimage --insecure-seed 1");
-    workplace.write("empty", "");
-    let prove = format!("prove {OUTPUT} --key other.zkimage --input empty");
+    workplace.write("input.json", "not even an input");
+    let prove = format!("prove {OUTPUT} --key other.zkimage --input input.json");
     workplace.check_failure(&prove, 3, &["other.zkimage", "use the key made for this circuit"]);
 }
 
@@ -150,19 +152,115 @@ fn circom_runtime_i7_missing_extra_misspelt_and_mistyped_fields_are_named() {
     workplace.check_failure(&format!("check {OUTPUT} --input bad.json"), 3, &["sapling-output"]);
 }
 
+/// An input of the circuit that misbehaves on demand.
+const HOSTILE_INPUT: &str = r#"{"left": 3, "right": 5}"#;
+
 #[test]
 fn guests_that_misbehave_exit_with_4_and_are_named() {
     let workplace = Workplace::new();
-    workplace.write("empty", "");
-    let check = |params: &str, limits: &str, parts: &[&str]| {
-        workplace.write("params.json", params);
-        let arguments = format!("check {{component:hostile}} --params params.json --input empty {limits}");
-        workplace.check_failure(&arguments, 4, parts);
+    workplace.write("input.json", HOSTILE_INPUT);
+    let check = |act: &str, limits: &str, parts: &[&str]| {
+        workplace.write("params.json", format!("{{{act}}}"));
+        let arguments = format!("check {{component:hostile}} --params params.json --input input.json {limits}");
+        workplace.check_failure(&arguments, 4, &[&["circuit `hostile`"], parts].concat());
     };
-    check(r#"{"act": "trap"}"#, "", &["circuit `hostile`", "partition 0, segment 0", "`job.assign`", "trapped"]);
-    check(r#"{"act": "loop"}"#, "--limit assign_time=1", &["`job.assign`", "assign_time"]);
-    check(r#"{"act": "allocate"}"#, "--limit memory_bytes=20_000_000", &["memory_bytes"]);
-    check(r#"{"act": "segment-gap", "at": "plan"}"#, "", &["`plan`", "without gap"]);
+    check(r#""act": "trap""#, "", &["partition 0, segment 0", "`job.assign`", "trapped"]);
+    check(r#""act": "loop""#, "--limit assign_time=1", &["`job.assign`", "assign_time"]);
+    check(r#""act": "allocate""#, "--limit memory_bytes=20_000_000", &["memory_bytes"]);
+    check(r#""act": "segment-gap", "at": "plan""#, "", &["`plan`", "without gap"]);
+    // Too much, too little, unreduced and out of order.
+    for act in ["more-groups", "fewer-groups", "nothing", "unreduced", "public-unreduced", "public-twice", "odd-masks"]
+    {
+        check(&format!(r#""act": "{act}""#), "", &["partition 0, segment 0"]);
+    }
+    let later = r#""act": "public-from-later-segment", "segments": 2"#;
+    check(later, "", &["partition 0, segment"]);
+}
+
+#[test]
+fn an_unsatisfied_constraint_exits_with_1_and_is_named_by_its_path() {
+    let workplace = Workplace::new();
+    workplace.write("input.json", HOSTILE_INPUT);
+    workplace.write("params.json", r#"{"act": "unsatisfied"}"#);
+    let circuit = "{component:hostile} --params params.json";
+    let named = ["partition 0", "constraint 0 (", ") is not satisfied"];
+    workplace.check_failure(&format!("check {circuit} --input input.json"), 1, &named);
+    workplace.json(&format!("setup {circuit} --out key.zkimage --insecure-seed 1"));
+    workplace.check_failure(&format!("prove {circuit} --key key.zkimage --input input.json"), 1, &named);
+    assert!(!workplace.path("proof.bin").exists());
+}
+
+#[test]
+fn an_interrupt_exits_with_6() {
+    let workplace = Workplace::new();
+    workplace.write("input.json", HOSTILE_INPUT);
+    let arguments = "--json check {component:hostile} --params {\"act\":\"loop\"} --input input.json";
+    let mut command = workplace.command();
+    command.args(arguments.split(' ').map(support::expand)).stdout(Stdio::piped());
+    let child = command.spawn().unwrap();
+    std::thread::sleep(Duration::from_secs(3));
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(6));
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(answer["error"], json!({"code": "busy", "exit": 6, "message": "cancelled"}));
+}
+
+/// snarkjs issue 152: the process stayed after its work was done, because workers did.
+#[test]
+fn snarkjs_i152_the_command_ends_when_its_output_does() {
+    let workplace = proved();
+    let mut command = workplace.command();
+    let arguments = format!("bench {OUTPUT} --key key.zkimage --input {INPUT} --runs 1");
+    let mut child = command.args(arguments.split(' ').map(support::expand)).stdout(Stdio::piped()).spawn().unwrap();
+    std::io::copy(&mut child.stdout.take().unwrap(), &mut std::io::sink()).unwrap();
+    let end_of_output = Instant::now();
+    assert!(child.wait().unwrap().success());
+    assert!(end_of_output.elapsed() < Duration::from_secs(1));
+}
+
+#[test]
+fn outputs_do_not_replace_what_the_command_reads_or_each_other() {
+    let workplace = proved();
+    let key = workplace.read("key.zkimage");
+    let prove = format!("prove {OUTPUT} --key key.zkimage --input {INPUT}");
+    let part = ["would be written over another file of this command"];
+    workplace.check_failure(&format!("{prove} --out key.zkimage"), 2, &part);
+    workplace.check_failure(&format!("{prove} --out a --public-out ./a"), 2, &part);
+    workplace.check_failure(&format!("{prove} --vk-out key.vk"), 2, &["key.vk exists", "--force"]);
+    workplace.check_failure(&format!("setup {OUTPUT} --out a --vk-out a"), 2, &part);
+    assert_eq!(workplace.read("key.zkimage"), key);
+}
+
+#[test]
+fn a_damaged_cache_is_made_anew() {
+    let workplace = Workplace::new();
+    let inspect = || {
+        let mut command = workplace.command();
+        command.env("ZKHOST_CACHE", workplace.path("cache"));
+        let output = command.args(["--json", "inspect", &support::expand(OUTPUT)]).output().unwrap();
+        assert_eq!(output.status.code(), Some(0));
+        output.stdout
+    };
+    let first = inspect();
+    for folder in ["cache/code", "cache/shapes"] {
+        let entries: Vec<_> = std::fs::read_dir(workplace.path(folder)).unwrap().map(|e| e.unwrap().path()).collect();
+        assert_eq!(entries.len(), 1, "{folder}");
+        let mut bytes = std::fs::read(&entries[0]).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        std::fs::write(&entries[0], bytes).unwrap();
+    }
+    assert_eq!(inspect(), first);
+}
+
+#[test]
+fn an_input_from_standard_input_is_read() {
+    let workplace = Workplace::new();
+    let mut command = workplace.command();
+    command.args(format!("check {OUTPUT} --input -").split(' ').map(support::expand));
+    let input = std::fs::File::open(path(INPUT)).unwrap();
+    assert!(command.stdin(input).output().unwrap().status.success());
 }
 
 #[test]
@@ -219,17 +317,4 @@ fn bench_gives_the_median_of_every_stage() {
     let answer = workplace.json(&format!("bench {OUTPUT} --key key.zkimage --input {INPUT} --runs 3"));
     let stages: Vec<_> = answer["stages"].as_array().unwrap().iter().map(|stage| stage["name"].clone()).collect();
     assert_eq!(json!(stages), json!(["load", "plan", "shape", "open key", "assign", "prove"]));
-}
-
-#[test]
-fn a_trace_says_where_the_time_of_a_run_went() {
-    let workplace = proved();
-    workplace.json(&format!("prove {OUTPUT} --key key.zkimage --input {INPUT} --out traced.proof --trace run.json"));
-    let answer = workplace.json("trace run.json --svg run.svg");
-    let names: Vec<_> = answer["categories"].as_array().unwrap().iter().map(|category| &category["name"]).collect();
-    for expected in ["synthesis", "proving", "verification", "assembly"] {
-        assert!(names.contains(&&json!(expected)), "{names:?}");
-    }
-    assert_eq!(answer["devices"].as_array().unwrap().len(), 1);
-    assert!(workplace.read("run.svg").starts_with(b"<svg"));
 }

@@ -33,14 +33,20 @@ fn wrong_usage_exits_with_2() {
     for arguments in ["frobnicate", "prove", "verify --proof a --public b", "build --locked=maybe"] {
         assert_eq!(workplace.run(arguments).code, 2, "{arguments}");
     }
-    workplace.check_failure("inspect {component:hostile} --limit memory_bytes=x", 2, &["no whole number"]);
-    workplace.check_failure("inspect {component:hostile} --limit memory=1", 2, &["no limit `memory`", "memory_bytes"]);
+    for (limit, part) in
+        [("memory_bytes=x", "no whole number"), ("memory=1", "there is no limit `memory`"), ("x", "NAME=VALUE")]
+    {
+        let run = workplace.run(&format!("inspect {{component:hostile}} --limit {limit}"));
+        assert_eq!(run.code, 2, "{limit}");
+        assert!(run.stderr.contains(part), "{limit}: {}", run.stderr);
+    }
     workplace.check_failure(
         "verify --vk a.vk --proof a --proof b --public a",
         2,
         &["2 --proof and 1 --public", "each file of proofs needs its own"],
     );
     workplace.check_failure("build --package nothing {guest:hostile}", 2, &["no package `nothing`", "sapling-spend"]);
+    workplace.check_failure("build {guest:.}", 2, &["a workspace of several packages", "--package", "sapling-spend"]);
 }
 
 #[test]
@@ -87,4 +93,14 @@ fn a_new_circuit_needs_a_name_that_cargo_and_the_contract_take() {
         assert_eq!(run.status.code(), Some(2), "{name}");
     }
     workplace.check_failure("new fine", 2, &["--sdk"]);
+}
+
+/// aligned_layer issue 1749: nobody saw which version of a library with a known fault was in use.
+#[test]
+fn aligned_layer_i1749_the_long_version_names_the_libraries_that_proofs_depend_on() {
+    let version = Workplace::new().run("--version").stdout;
+    for library in ["blst", "wasmtime", "cranelift-codegen"] {
+        let line = version.lines().find(|line| line.starts_with(&format!("{library} "))).unwrap();
+        assert!(line.split(' ').nth(1).unwrap().starts_with(|digit: char| digit.is_ascii_digit()), "{line}");
+    }
 }

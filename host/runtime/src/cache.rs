@@ -1,10 +1,11 @@
-//! Native code on disk, private to this host.
+//! Native code on disk, private to this host; and, in folders of their own, other things derived from components.
 //!
 //! Loading native code means running it with all the rights of this process, so the cache never takes code from outside:
 //! - The folder belongs to the user this process runs as, and nobody else may enter or read it (mode 0700). It is opened
 //!   once, without following a symbolic link, and checked through that handle; entries are opened relative to it. Who
 //!   can write into it can already run programs as this user, and gains nothing by it.
-//! - There is no way to import an entry. Each is written by [`Cache::store`] from what this host compiled itself.
+//! - There is no way to import code. Only this crate can make the key of an entry of code, and it stores under it what
+//!   this host compiled itself.
 //! - An entry's name is a digest over the component's bytes and everything its code depends on (the engine's version,
 //!   settings and processor features), so code never serves another component or another engine.
 //! - An entry carries a digest of its code and name, against damage. One that is damaged, truncated, renamed or not ours
@@ -31,24 +32,34 @@ const HEADER_BYTES: usize = MAGIC.len() + blake3::OUT_LEN;
 
 /// Why a folder cannot be the cache.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot use {} as the cache of native code: {reason}", path.display())]
+#[error("cannot use {} as a private cache: {reason}", path.display())]
 pub struct CacheError {
     path: PathBuf,
     reason: String,
 }
 
-/// A folder of native code.
+/// A private folder of what was derived from components. Native code has a folder to itself.
 pub struct Cache {
     folder: OwnedFd,
 }
 
-/// The name of an entry.
+/// The name of an entry: a digest of everything its content depends on.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Key(blake3::Hash);
+pub struct Key(blake3::Hash);
 
 impl Key {
+    /// The key of the shape that a component records with some parameters.
+    pub fn of_shape(component: blake3::Hash, params: &[u8]) -> Self {
+        let mut hasher = blake3::Hasher::new_derive_key("zkhost 2026 cache of recorded shapes");
+        hasher.update(component.as_bytes());
+        hasher.update(&(env!("CARGO_PKG_VERSION").len() as u64).to_le_bytes());
+        hasher.update(env!("CARGO_PKG_VERSION").as_bytes());
+        hasher.update(params);
+        Key(hasher.finalize())
+    }
+
     /// The key of a component's code under an engine.
-    pub fn new(component: blake3::Hash, engine: &Engine) -> Self {
+    pub(crate) fn new(component: blake3::Hash, engine: &Engine) -> Self {
         let mut hasher = KeyHasher(blake3::Hasher::new_derive_key("zkhost 2026 cache of native code"));
         hasher.write(component.as_bytes());
         hasher.write(env!("CARGO_PKG_VERSION").as_bytes());
@@ -61,7 +72,7 @@ impl Key {
         self.0.to_hex().to_string()
     }
 
-    /// The digest that an entry of this name carries for its code.
+    /// The digest that an entry of this name carries for its content.
     fn digest(&self, code: &[u8]) -> blake3::Hash {
         blake3::keyed_hash(self.0.as_bytes(), code)
     }
@@ -111,8 +122,8 @@ impl Cache {
         Ok(Cache { folder })
     }
 
-    /// The code of an entry, if it is there and whole.
-    pub(crate) fn load(&self, key: &Key, bytes_max: u64) -> Option<Vec<u8>> {
+    /// The content of an entry, if it is there, whole, and no longer than `bytes_max`.
+    pub fn load(&self, key: &Key, bytes_max: u64) -> Option<Vec<u8>> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = File::from(rustix::fs::openat(&self.folder, key.file_name(), flags, Mode::empty()).ok()?);
         let mut entry = Vec::new();
@@ -123,7 +134,7 @@ impl Cache {
     }
 
     /// Store an entry: written under another name first, so that nobody reads half of one.
-    pub(crate) fn store(&self, key: &Key, code: &[u8]) -> std::io::Result<()> {
+    pub fn store(&self, key: &Key, code: &[u8]) -> std::io::Result<()> {
         let partial = format!("{}.{}.{}", key.file_name(), std::process::id(), STORED.fetch_add(1, Ordering::Relaxed));
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mut file = File::from(rustix::fs::openat(&self.folder, &partial, flags, Mode::RUSR | Mode::WUSR)?);

@@ -3,7 +3,7 @@
 use crate::bindings::GuestPre;
 use crate::bindings::exports::zkhost::circuit::circuit as wit;
 use crate::bindings::zkhost::circuit::types::Error as WitError;
-use crate::error::{Export, Fault, Place, Refusal, RunError, printable};
+use crate::error::{Export, Fault, Place, Refusal, RunError, printable, printable_lines};
 use crate::instance::{Instance, Shared};
 use crate::job::{Input, Job};
 use crate::layout::Layout;
@@ -35,6 +35,7 @@ pub struct Circuit {
     shared: Arc<Shared>,
     observer: Arc<dyn Observer>,
     digest: blake3::Hash,
+    warning: Option<Arc<str>>,
 }
 
 /// What a person reads about a circuit. Texts come from the circuit; control characters are gone from all of them, line
@@ -54,10 +55,17 @@ pub struct Info {
 }
 
 impl Circuit {
-    pub(crate) fn new(name: &str, digest: blake3::Hash, engine: Engine, pre: GuestPre<State>, limits: Limits) -> Self {
+    pub(crate) fn new(
+        name: &str,
+        digest: blake3::Hash,
+        engine: Engine,
+        pre: GuestPre<State>,
+        limits: Limits,
+        warning: Option<String>,
+    ) -> Self {
         let alive = AtomicU32::new(0);
         let shared = Shared { name: printable(name).into(), engine, pre, limits: Arc::new(limits), alive };
-        Circuit { shared: Arc::new(shared), observer: Arc::new(Silent), digest }
+        Circuit { shared: Arc::new(shared), observer: Arc::new(Silent), digest, warning: warning.map(Arc::from) }
     }
 
     /// What the caller calls it.
@@ -68,6 +76,11 @@ impl Circuit {
     /// The BLAKE3 digest of the component's file.
     pub fn digest(&self) -> blake3::Hash {
         self.digest
+    }
+
+    /// What went wrong while it was loaded without keeping it from running, for the operator to read.
+    pub fn warning(&self) -> Option<&str> {
+        self.warning.as_deref()
     }
 
     /// The limits it was loaded with.
@@ -179,12 +192,11 @@ fn checked_info(info: wit::Info) -> Result<Info, Fault> {
             printable(&name)
         )));
     }
-    let lines = |text: String| text.split('\n').map(printable).collect::<Vec<_>>().join("\n");
     Ok(Info {
         name,
         version: printable(&version),
-        about: lines(about),
-        params_help: lines(params_help),
-        input_help: lines(input_help),
+        about: printable_lines(&about),
+        params_help: printable_lines(&params_help),
+        input_help: printable_lines(&input_help),
     })
 }

@@ -128,8 +128,10 @@ fn compile_in(mut child: Child, component: &[u8], limits: &Limits) -> Result<Vec
         )));
     }
     let sentence = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
+    // Only a child that ended well wrote its answer to the end.
+    let ended_well = status.as_ref().is_ok_and(|status| status.success());
     match answer.split_first() {
-        Some((&CODE, code)) => Ok(code.to_vec()),
+        Some((&CODE, code)) if ended_well => Ok(code.to_vec()),
         Some((&REFUSED, text)) => Err(CompileFailure::Refused(sentence(text))),
         Some((&FAILED, text)) => Err(CompileFailure::Failed(sentence(text))),
         _ => Err(CompileFailure::Failed(explain_death(status, limits))),
@@ -138,7 +140,7 @@ fn compile_in(mut child: Child, component: &[u8], limits: &Limits) -> Result<Vec
 
 /// Wait for a child that has closed its output, which ends it at once unless it is not what it should be; end any other.
 fn end(child: &mut Child, done: bool) -> std::io::Result<ExitStatus> {
-    const PATIENCE: Duration = Duration::from_secs(1);
+    const PATIENCE: Duration = Duration::from_secs(5);
     let started = Instant::now();
     while done && started.elapsed() < PATIENCE {
         if let Some(status) = child.try_wait()? {
@@ -157,9 +159,6 @@ fn explain_death(status: std::io::Result<ExitStatus>, limits: &Limits) -> String
         Err(error) => return format!("the compiler's end cannot be learnt: {error}"),
     };
     match status.signal() {
-        Some(signal) if signal == rustix::process::Signal::XCPU.as_raw() => {
-            format!("compiling took more processor time than {:?} (setting `compile_time`) allows", limits.compile_time)
-        }
         Some(_) => format!(
             "the compiler was stopped ({status}), most likely because it needed more than {} bytes of memory (setting \
              `compile_memory_bytes`)",
@@ -203,7 +202,8 @@ fn worker_answer() -> Result<Vec<u8>, CompileFailure> {
     compile_here(&component, &Limits { component_bytes, memory_bytes, ..Limits::default() })
 }
 
-/// Limit this process for the rest of its life.
+/// Limit this process for the rest of its life. The limit on processor time is for a child whose parent died; otherwise
+/// the parent ends it before.
 fn confine(address_space: u64, cpu_seconds: u64) -> rustix::io::Result<()> {
     let exactly = |value| Rlimit { current: Some(value), maximum: Some(value) };
     setrlimit(Resource::Core, exactly(0))?;

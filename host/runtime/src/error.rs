@@ -207,6 +207,11 @@ pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|c| if is_unprintable(c) { ' ' } else { c }).collect()
 }
 
+/// As [`printable`], line feeds kept.
+pub(crate) fn printable_lines(text: &str) -> String {
+    text.chars().map(|c| if c != '\n' && is_unprintable(c) { ' ' } else { c }).collect()
+}
+
 /// Control characters, and the invisible characters that change the direction of the text around them.
 fn is_unprintable(c: char) -> bool {
     c.is_control()

@@ -7,7 +7,7 @@
 //! `Vec`; here a guest's list is borrowed in its linear memory and copied once, by its destination.
 
 use crate::bindings::zkhost::circuit::{accel, report, sink::Matrix, types};
-use crate::error::Fault;
+use crate::error::{Fault, printable_lines};
 use crate::limits::SINK_CALL_BYTES_MAX;
 use crate::state::State;
 use ff::Field;
@@ -92,7 +92,7 @@ fn add_shape(linker: &mut Linker<State>) -> Result<()> {
         "[method]shape.name-rows",
         |mut store: StoreContextMut<'_, State>, (_, paths): (Resource<Shape>, WasmStr)| {
             let mut shape = store.data_mut().take_shape("name-rows")?;
-            let named = shape.name_rows(&paths.to_str(&store)?);
+            let named = shape.name_rows(&printable_lines(&paths.to_str(&store)?));
             store.data_mut().shape = Some(shape);
             named.map_err(|error| shape_fault("name-rows", error))
         },

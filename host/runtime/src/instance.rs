@@ -1,7 +1,7 @@
 //! One instance of a circuit, and how its exports are called.
 
 use crate::bindings::{Guest, GuestPre};
-use crate::error::{Export, Fault, Place, RunError, printable};
+use crate::error::{Export, Fault, Place, RunError, printable, printable_lines};
 use crate::limits::{HOST_CALL_BYTES_MAX, Limits};
 use crate::observer::Observer;
 use crate::state::{Deadline, State};
@@ -176,5 +176,5 @@ fn explain(trap: Trap) -> String {
 
 /// The guest's stack, innermost first, demangled. Names come from the component, so they are made printable.
 fn frames(backtrace: &WasmBacktrace) -> Box<str> {
-    backtrace.to_string().lines().map(printable).collect::<Vec<_>>().join("\n").into()
+    printable_lines(&backtrace.to_string()).into()
 }

@@ -29,7 +29,7 @@ mod state;
 mod synthesise;
 mod world;
 
-pub use cache::{CACHE_BYTES_MAX, Cache, CacheError};
+pub use cache::{CACHE_BYTES_MAX, Cache, CacheError, Key as CacheKey};
 pub use circuit::{Circuit, Info};
 pub use compile::{Compiler, compile_worker_main};
 pub use error::{Export, Fault, LoadError, Place, Refusal, RunError};

@@ -27,7 +27,7 @@ pub const CORE_ITEMS_MAX: usize = 64;
 pub struct Limits {
     /// Bytes of the component file. Default 64 MiB.
     pub component_bytes: u64,
-    /// Wall-clock and processor time of compiling it (the child process is killed at this). Default 60 s.
+    /// Wall-clock time of compiling it, at which the child process is killed. Default 60 s.
     pub compile_time: Duration,
     /// Bytes of address space of the compiling child process. Default 4 GiB.
     pub compile_memory_bytes: u64,

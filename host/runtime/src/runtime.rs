@@ -13,6 +13,7 @@ use crate::world::check_size;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+use std::time::Instant;
 use wasmtime::Engine;
 use wasmtime::component::{Component, Linker};
 
@@ -65,9 +66,11 @@ impl Runtime {
         check_size(component, &limits).map_err(refused)?;
         let digest = blake3::hash(component);
         let key = Key::new(digest, &self.engine);
+        let mut warning = None;
         let compiled = match self.cached(&key, &limits) {
             Some(compiled) => compiled,
             None => {
+                let started = Instant::now();
                 let code = self.compiler.compile(component, &limits).map_err(|failure| match failure {
                     CompileFailure::Refused(reason) => refused(reason),
                     CompileFailure::Failed(reason) => LoadError::Compile { circuit: printable(name), reason },
@@ -78,14 +81,15 @@ impl Runtime {
                         "the compiler's code does not load; is it another version of this program? {error:#}"
                     ),
                 })?;
-                self.store(&key, &code);
+                tracing::debug!(circuit = name, took = ?started.elapsed(), bytes = code.len(), "compiled a component");
+                warning = self.store(&key, &code);
                 compiled
             }
         };
         let pre = self.linker.instantiate_pre(&compiled).and_then(GuestPre::new);
         let pre =
             pre.map_err(|error| refused(format!("the component does not link: {}", printable(&format!("{error:#}")))))?;
-        Ok(Circuit::new(name, digest, self.engine.clone(), pre, limits))
+        Ok(Circuit::new(name, digest, self.engine.clone(), pre, limits, warning))
     }
 
     /// A component from the cache. Code that no longer loads is as good as absent.
@@ -94,11 +98,10 @@ impl Runtime {
         self.deserialize(&code).ok()
     }
 
-    /// Keep code for the next time. A cache that cannot be written costs time, not the circuit.
-    fn store(&self, key: &Key, code: &[u8]) {
-        if let Some(Err(error)) = self.cache.as_ref().map(|cache| cache.store(key, code)) {
-            tracing::warn!("native code could not be cached, so it will be compiled again: {error}");
-        }
+    /// Keep code for the next time. A cache that cannot be written costs time, not the circuit, so it is but a warning.
+    fn store(&self, key: &Key, code: &[u8]) -> Option<String> {
+        let error = self.cache.as_ref()?.store(key, code).err()?;
+        Some(format!("native code could not be cached, so it will be compiled again: {error}"))
     }
 
     fn deserialize(&self, code: &[u8]) -> wasmtime::Result<Component> {

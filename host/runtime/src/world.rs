@@ -30,7 +30,8 @@ pub struct Examination {
     pub exports: Vec<String>,
     /// Bytes of linear memory that it starts with.
     pub memory_bytes: u64,
-    /// Whether it uses wide arithmetic. A circuit built without it computes in Fr about five times slower.
+    /// Whether it uses wide arithmetic. A circuit built without it multiplies in Fr ten times slower, and Sapling
+    /// Spend's witness takes five times as long.
     pub wide_arithmetic: bool,
 }
 

@@ -126,3 +126,12 @@ fn folders_that_are_not_private_are_refused() {
         Err(_) => eprintln!("not root: a folder of another user was not tried"),
     }
 }
+
+#[test]
+fn a_limit_that_was_lowered_since_applies_to_cached_code() {
+    let (_temporary, folder, component) = filled();
+    let lowered = Limits { memory_bytes: 65_536, ..Limits::default() };
+    let circuit = without_compiler(&folder).load("tiny", &component, lowered).unwrap();
+    let error = circuit.describe().unwrap_err();
+    check_says(&error.to_string(), &["instantiation", "131,072 bytes of memory", "`memory_bytes`"]);
+}

@@ -41,7 +41,7 @@ fn wasmtime_i8846_a_guest_that_wants_more_memory_than_its_limit_is_told_the_sett
 }
 
 #[test]
-fn a_memory_that_starts_beyond_the_limit_is_refused_even_if_its_code_is_cached() {
+fn a_memory_that_starts_beyond_the_limit_is_refused_before_it_is_compiled() {
     let guest = Guest { pages: 100, ..Guest::default() };
     let error = RUNTIME.load("large", &guest.component(), Limits { memory_bytes: 1 << 20, ..limits() }).err().unwrap();
     check_says(&error.to_string(), &["6,553,600 bytes of memory", "`memory_bytes`"]);

@@ -152,6 +152,9 @@ fn names_are_recorded_only_when_asked_for() {
     let guest = Guest { record_shape: name.to_owned() + &Guest::default().record_shape, data, ..Guest::default() };
     let circuit = guest.load(Limits::default());
     assert_eq!(circuit.record_shape(b"", true).unwrap().names, ["root/product"]);
+    let hostile = Guest { data: guest.data.replace("root/product", "\\1b[2J\\e2\\80\\ae\\07hell"), ..guest };
+    let names = hostile.load(Limits::default()).record_shape(b"", true).unwrap().names;
+    assert_eq!(names, [" [2J  hell"], "escapes and marks of direction are gone");
     let error = circuit.record_shape(b"", false).unwrap_err();
     check_says(&error.to_string(), &["`record-shape`", "`name-rows`"]);
 }

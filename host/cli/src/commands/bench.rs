@@ -1,6 +1,7 @@
 //! `zkhost bench`
 
-use crate::circuit::{CircuitArgs, Job, Loaded};
+use crate::circuit::{CircuitArgs, Job};
+use crate::commands::prove::prove_partitions;
 use crate::keys;
 use crate::output::Output;
 use crate::progress::{Stage, Stages, Table};
@@ -10,8 +11,7 @@ use serde::Serialize;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use zkhost_groth16::key::Phase2;
-use zkhost_groth16::{CpuProver, ProveError, Prover};
+use zkhost_groth16::{CpuProver, Prover};
 
 /// Runs at most.
 const RUNS_MAX: u32 = 1_000;
@@ -27,6 +27,8 @@ pub struct BenchArgs {
     /// The key image, made by `zkhost setup` or `zkhost import-key` for this circuit
     #[arg(long, short, value_name = "FILE")]
     key: PathBuf,
+    #[command(flatten)]
+    phase2: keys::Phase2Args,
     /// The input, a file in the circuit's own form
     #[arg(long, short, value_name = "FILE")]
     input: PathBuf,
@@ -63,7 +65,7 @@ pub fn run(args: &BenchArgs, output: Output) -> Result<()> {
         let input = loaded.read_input(&args.input)?;
         let layout = loaded.plan(&mut stages)?;
         let shape = loaded.shape(&mut stages)?;
-        let key = stages.run("open key", || keys::open(&args.key, Phase2::MayBeMissingForTests))?;
+        let key = stages.run("open key", || keys::open(&args.key, args.phase2.phase2()))?;
         let prover = CpuProver::new(key, Arc::clone(&shape));
         let prover = prover.with_context(|| format!("key {}", args.key.display()))?;
         let job = Job { input: &input, layout: &layout, shape: &shape };
@@ -73,33 +75,6 @@ pub fn run(args: &BenchArgs, output: Output) -> Result<()> {
     }
     if let Some((prover, constraints, partitions)) = result {
         output.result(&BenchResult { runs: args.runs, prover, constraints, partitions, stages: medians(&runs) });
-    }
-    Ok(())
-}
-
-/// Prove all partitions, one stage after the other, so that each has a time of its own. As many partitions are assigned
-/// together as there are threads.
-fn prove_partitions(loaded: &Loaded, job: &Job<'_>, prover: &dyn Prover, stages: &mut Stages) -> Result<()> {
-    let partitions = job.layout.partitions;
-    let step = u32::try_from(rayon::current_num_threads()).unwrap_or(u32::MAX);
-    let mut next = 0;
-    while next < partitions {
-        let range = next..next.saturating_add(step).min(partitions);
-        next = range.end;
-        let assignments = stages.run("assign", || loaded.assign(job, range.clone()))?;
-        stages.count("prove", u64::from(partitions), |bar| -> Result<()> {
-            for (partition, assignment) in range.zip(assignments) {
-                bar.set_position(u64::from(partition));
-                match prover.prove(&assignment) {
-                    Ok(_) => {}
-                    Err(ProveError::Unsatisfied(broken)) => {
-                        return Err(loaded.name_constraint(partition, broken)?.into());
-                    }
-                    Err(error) => return Err(error.into()),
-                }
-            }
-            Ok(())
-        })?;
     }
     Ok(())
 }

@@ -13,11 +13,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use zkhost_groth16::formats::{KnownParams, ParamsFile, Subgroup, Trailer, known_params, read_params, sha256};
-use zkhost_groth16::key::Phase2;
 use zkhost_groth16::{CpuProver, ProveError, Prover, ProvingKey, R1cs};
-
-/// Bytes of a .params file at most.
-const PARAMS_BYTES_MAX: u64 = 128 << 30;
 
 /// Make a key image from a proving key in bellman's .params format
 ///
@@ -47,9 +43,8 @@ pub struct ImportKeyArgs {
     /// The SHA-256 that the file must have, in hexadecimal
     #[arg(long, value_name = "HEX", value_parser = parse_digest)]
     sha256: Option<[u8; 32]>,
-    /// Take a key without a second phase (delta = gamma), by which anyone can forge proofs: for tests only
-    #[arg(long)]
-    insecure_without_phase2: bool,
+    #[command(flatten)]
+    phase2: keys::Phase2Args,
     /// Overwrite files that exist
     #[arg(long)]
     force: bool,
@@ -102,7 +97,10 @@ fn parse_digest(text: &str) -> Result<[u8; 32], String> {
 
 /// Run the command.
 pub fn run(args: &ImportKeyArgs, output: Output) -> Result<()> {
-    for path in [Some(&args.out), args.vk_out.as_ref()].into_iter().flatten() {
+    let outputs = [Some(args.out.as_path()), args.vk_out.as_deref()];
+    let [component, params] = args.circuit.files();
+    files::check_outputs(&outputs, &[component, params, Some(&args.params_file), args.input.as_deref()])?;
+    for path in outputs.into_iter().flatten() {
         refuse_overwrite(path, args.force)?;
     }
     let mut stages = Stages::new(output);
@@ -110,16 +108,13 @@ pub fn run(args: &ImportKeyArgs, output: Output) -> Result<()> {
     let shape = loaded.shape(&mut stages)?;
     let file = stages.run("read key", || read_file(args))?;
     let trailer_bytes = file.params.trailer_bytes;
-    let phase2 = match args.insecure_without_phase2 {
-        true => Phase2::MayBeMissingForTests,
-        false => Phase2::Required,
-    };
     let named = || format!("key {}", args.params_file.display());
-    let mut key = ProvingKey::import(file.params, &shape, phase2).with_context(named)?;
+    let key = ProvingKey::import(file.params, &shape, args.phase2.phase2()).with_context(named)?;
+    let mut key = Arc::new(key);
     if let Some(input) = &args.input {
-        let key_arc = Arc::new(key.clone());
-        prove_example(&loaded, &shape, key_arc, input, &mut stages).with_context(named)?;
-        key.proven = true;
+        prove_example(&loaded, &shape, Arc::clone(&key), input, &mut stages).with_context(named)?;
+        // Nobody else has it any more, so this copies nothing.
+        Arc::make_mut(&mut key).proven = true;
     }
 
     let drafts = stages.run("write", || -> Result<_> {
@@ -151,23 +146,18 @@ struct PinnedFile {
 /// Read and check the key. The points of a known file were checked when its digest was pinned.
 fn read_file(args: &ImportKeyArgs) -> Result<PinnedFile> {
     let path = &args.params_file;
-    let bytes = files::read(path, "the proving key", PARAMS_BYTES_MAX)?;
-    let digest = sha256(&bytes);
-    let known = known_params(bytes.len() as u64).filter(|known| known.sha256 == digest);
+    let bytes = files::map(path, "the proving key")?;
+    // A file as long as a known one is taken for it, unless another digest was given.
+    let candidate = known_params(bytes.len() as u64);
+    let pinned = args.sha256.or(candidate.map(|known| known.sha256));
+    let known = candidate.filter(|known| pinned == Some(known.sha256));
     let subgroup = if known.is_some() { Subgroup::CheckedBefore } else { Subgroup::Check };
-    let trailer = match (args.sha256, known) {
-        (Some(expected), _) => Trailer::Pinned(expected),
-        (None, Some(known)) => Trailer::Pinned(known.sha256),
-        (None, None) => Trailer::None,
-    };
-    let params = read_params(&bytes, subgroup, trailer).with_context(|| {
-        let looks_like = known_params(bytes.len() as u64).filter(|_| known.is_none());
-        let hint = looks_like.map_or(String::new(), |known| {
-            format!(" (as long as Zcash's {}.params, but not that file: it is damaged, get it again)", known.name)
-        });
-        format!("key {}{hint}", path.display())
+    let trailer = pinned.map_or(Trailer::None, Trailer::Pinned);
+    let params = read_params(&bytes, subgroup, trailer).with_context(|| match known {
+        Some(known) => format!("key {} (as long as Zcash's {}.params)", path.display(), known.name),
+        None => format!("key {}", path.display()),
     })?;
-    Ok(PinnedFile { params, sha256: digest, known })
+    Ok(PinnedFile { params, sha256: pinned.unwrap_or_else(|| sha256(&bytes)), known })
 }
 
 /// Prove an example. If its proof does not verify, the key is another circuit's.
@@ -186,7 +176,7 @@ fn prove_example(
     for assignment in &assignments {
         match stages.run("prove example", || prover.prove(assignment)) {
             Ok(_) => {}
-            Err(ProveError::Unsatisfied(broken)) => return Err(loaded.name_constraint(0, broken)?.into()),
+            Err(ProveError::Unsatisfied(broken)) => return Err(loaded.name_constraint(0, broken).into()),
             Err(error @ ProveError::DoesNotVerify { .. }) => {
                 return Err(anyhow::Error::from(Failure::new(Code::File, error.to_string())));
             }

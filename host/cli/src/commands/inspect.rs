@@ -1,15 +1,17 @@
 //! `zkhost inspect`
 
 use crate::circuit::CircuitArgs;
-use crate::limits;
+use crate::error::{Code, Failure};
 use crate::output::Output;
 use crate::progress::Stages;
+use crate::{files, limits};
 use anyhow::Result;
 use clap::Args;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 use zkhost_groth16::Encoding;
+use zkhost_runtime::examine;
 
 /// Show what a circuit says of itself, and its constraint system
 #[derive(Args)]
@@ -35,6 +37,13 @@ struct InspectResult {
     component: String,
     /// BLAKE3 of the constraint system: the circuit's name in keys.
     shape: String,
+    /// The interfaces it imports and exports.
+    imports: Vec<String>,
+    exports: Vec<String>,
+    /// Bytes of memory that an instance starts with.
+    memory_bytes: u64,
+    /// Whether it computes with wide arithmetic; without, it is several times slower.
+    wide_arithmetic: bool,
     constraints: usize,
     /// Public inputs, the constant one excluded.
     publics: u32,
@@ -59,6 +68,11 @@ impl fmt::Display for InspectResult {
         let params = if self.params.is_empty() { "none" } else { &self.params };
         writeln!(f, "parameters   {params}\ninput        {}", self.input)?;
         writeln!(f, "component    {}\nshape        {}", self.component, self.shape)?;
+        let wide =
+            if self.wide_arithmetic { "wide arithmetic" } else { "no wide arithmetic: slow, build it with zkhost" };
+        writeln!(f, "imports      {}", self.imports.join(", "))?;
+        writeln!(f, "exports      {}", self.exports.join(", "))?;
+        writeln!(f, "instances    start with {} bytes of memory; {wide}", self.memory_bytes)?;
         writeln!(f, "constraints  {} (domain 2^{})", self.constraints, self.log2_domain)?;
         writeln!(f, "variables    {} public, {} private", self.publics, self.aux)?;
         let [a, b, c] = self.terms;
@@ -72,6 +86,10 @@ impl fmt::Display for InspectResult {
 
 /// Run the command.
 pub fn run(args: &InspectArgs, output: Output) -> Result<()> {
+    let (path, limits) = args.circuit.component()?;
+    let component = files::read(path, "the component", limits.component_bytes)?;
+    let examined = examine(&component, &limits)
+        .map_err(|problem| Failure::new(Code::Guest, format!("component {}: {problem}", path.display())))?;
     let mut stages = Stages::new(output);
     let loaded = args.circuit.load(&mut stages)?;
     let info = loaded.circuit.describe()?;
@@ -85,6 +103,10 @@ pub fn run(args: &InspectArgs, output: Output) -> Result<()> {
         input: info.input_help,
         component: loaded.circuit.digest().to_string(),
         shape: shape.hash().to_string(),
+        imports: examined.imports,
+        exports: examined.exports,
+        memory_bytes: examined.memory_bytes,
+        wide_arithmetic: examined.wide_arithmetic,
         constraints: shape.constraints(),
         publics: shape.public_count,
         aux: shape.aux_count,

@@ -8,5 +8,4 @@ pub mod inspect;
 pub mod new;
 pub mod prove;
 pub mod setup;
-pub mod trace;
 pub mod verify;

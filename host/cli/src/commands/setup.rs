@@ -1,7 +1,7 @@
 //! `zkhost setup`
 
 use crate::circuit::CircuitArgs;
-use crate::files::{Draft, refuse_overwrite};
+use crate::files::{Draft, check_outputs, refuse_overwrite};
 use crate::keys;
 use crate::output::Output;
 use crate::progress::{Stage, Stages, Table};
@@ -72,7 +72,9 @@ impl fmt::Display for SetupResult {
 
 /// Run the command.
 pub fn run(args: &SetupArgs, output: Output) -> Result<()> {
-    for path in [Some(&args.out), args.vk_out.as_ref(), args.params_out.as_ref()].into_iter().flatten() {
+    let outputs = [Some(args.out.as_path()), args.vk_out.as_deref(), args.params_out.as_deref()];
+    check_outputs(&outputs, &args.circuit.files())?;
+    for path in outputs.into_iter().flatten() {
         refuse_overwrite(path, args.force)?;
     }
     let mut stages = Stages::new(output);

@@ -9,7 +9,6 @@ use clap::Args;
 use serde::Serialize;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use zkhost_groth16::key::Phase2;
 use zkhost_groth16::{PreparedVerifyingKey, Proof, Scalar, VerifyingKey};
 
 /// Bytes of a file of proofs at most.
@@ -38,9 +37,8 @@ pub struct VerifyArgs {
     /// little-endian
     #[arg(long, value_name = "FILE", required = true)]
     public: Vec<PathBuf>,
-    /// Take a key without a second phase (delta = gamma), by which anyone can forge proofs: for tests only
-    #[arg(long)]
-    insecure_without_phase2: bool,
+    #[command(flatten)]
+    phase2: keys::Phase2Args,
 }
 
 #[derive(Serialize)]
@@ -85,10 +83,7 @@ pub fn run(args: &VerifyArgs, output: Output) -> Result<()> {
 }
 
 fn open_key(args: &VerifyArgs) -> Result<VerifyingKey> {
-    let phase2 = match args.insecure_without_phase2 {
-        true => Phase2::MayBeMissingForTests,
-        false => Phase2::Required,
-    };
+    let phase2 = args.phase2.phase2();
     match (&args.vk, &args.key) {
         (Some(vk), _) => keys::open_vk(vk, phase2),
         (None, Some(key)) => Ok(keys::open(key, phase2)?.vk.clone()),

@@ -77,7 +77,7 @@ impl Workplace {
 }
 
 /// `{component:NAME}`, `{guest:PATH}`, `{fixture:PATH}` and `{key:NAME}` as paths.
-fn expand(argument: &str) -> String {
+pub fn expand(argument: &str) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let Some((kind, name)) = argument.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')?.split_once(':')) else {
         return argument.to_owned();
