@@ -30,8 +30,10 @@ fn peer_times(modes: &[(&'static str, u32)]) -> HashMap<(&'static str, u32), f64
     let Some(program) = env::var_os("SPPARK_BENCH") else { return HashMap::new() };
     let mut times = HashMap::new();
     for &(mode, log_max) in modes {
-        let output =
-            Command::new(&program).args([mode, "16", &log_max.to_string(), "5"]).output().expect("the peer's program starts");
+        let output = Command::new(&program)
+            .args([mode, "16", &log_max.to_string(), "5"])
+            .output()
+            .expect("the peer's program starts");
         for line in String::from_utf8_lossy(&output.stdout).lines().filter(|line| line.starts_with("R,")) {
             let fields: Vec<&str> = line.split(',').collect();
             if fields[5] == "ok" {
@@ -113,7 +115,9 @@ fn expected_log(len: usize) -> Scalar {
         .into_par_iter()
         .chunks(1 << SEED_LOG)
         .map(|chunk| {
-            let term = |&i: &usize| Scalar::from_u64s_le(&scalar(i as u64)).unwrap() * Scalar::from(2 * (i & seed_mask) as u64 + 1);
+            let term = |&i: &usize| {
+                Scalar::from_u64s_le(&scalar(i as u64)).unwrap() * Scalar::from(2 * (i & seed_mask) as u64 + 1)
+            };
             power(chunk[0]) * chunk.iter().map(term).sum::<Scalar>()
         })
         .reduce(|| Scalar::ZERO, |a, b| a + b)

@@ -1,7 +1,7 @@
 // What the kernels of multi-scalar multiplication share: the order of windows, buckets and entries.
 //
 // Scalars are read as signed digits of `bits` bits, least significant first; a scalar above r/2 is replaced by r minus
-// it and its digits change sign, so that `windows * bits >= 255` suffices and no carry is left. Window w uses copy
+// it and its digits change sign, so that `windows * bits >= 255` suffices and no carry is left. (All bases are of order r.) Window w uses copy
 // w / sets of the bases, the bases times 2^(bits * sets * copy), and bucket set w % sets: without copies there is a set
 // for each window, with all copies there is one set. Bucket b of a set gathers the points of digits b + 1 and -(b + 1).
 #pragma once
@@ -17,16 +17,20 @@ constexpr uint32_t ALL_LANES = 0xffffffff;
 constexpr uint32_t NONE = 0xffffffff;
 // Bit 31 of an entry's point: subtract it.
 constexpr uint32_t NEGATIVE = 0x80000000;
-// At most this many bins; one thread of a block for each.
-constexpr uint32_t BINS = 256;
+// Buckets lie in at most so many fine bins, and those in coarse ones.
+constexpr uint32_t FINE_BINS = 1 << 14;
+constexpr uint32_t FINE_PER_COARSE = 64;
+constexpr uint32_t COARSE_BINS = FINE_BINS / FINE_PER_COARSE;
 
 struct Windows {
     // of a digit
     uint32_t bits;
     uint32_t windows;
     uint32_t sets;
-    // a bucket's bin is its number shifted right by this
-    uint32_t bin_shift;
+    // a bucket's fine bin is its number shifted right by this
+    uint32_t fine_shift;
+    // multiples of r below this may be added to a scalar of full size
+    uint32_t spread;
     // points in each copy of the bases
     uint64_t points;
 };

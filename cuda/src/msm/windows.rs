@@ -6,11 +6,15 @@ use crate::error::CudaError;
 const SCALAR_BITS: u32 = 255;
 /// The widest digits that are considered: 2^23 buckets a set.
 const BITS_MAX: u32 = 24;
-const BITS_MIN: u32 = 4;
+/// The narrowest: a block's shared memory must hold all digits of 512 scalars.
+const BITS_MIN: u32 = 7;
 /// What adding up one bucket costs, in additions of an affine point.
 const BUCKET_COST: f64 = 2.85;
-/// Buckets are sorted in at most so many bins.
-pub(super) const BINS: u32 = 256;
+/// Buckets lie in at most so many fine bins, and those in coarse ones.
+pub(super) const FINE_BINS: usize = 1 << 14;
+pub(super) const COARSE_BINS: usize = FINE_BINS / 64;
+/// r / 2^254, rounded up.
+const ORDER_BY_2_254: f64 = 1.812;
 
 /// Windows of signed digits, and which of them share a set of buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,8 +82,15 @@ impl Windows {
         (self.sets as usize) << self.set_log2()
     }
 
-    /// A bucket's bin is its number shifted right by this.
-    pub(super) fn bin_shift(&self) -> u32 {
-        (self.buckets().div_ceil(BINS as usize)).next_power_of_two().ilog2()
+    /// A bucket's fine bin is its number shifted right by this.
+    pub(super) fn fine_shift(&self) -> u32 {
+        self.buckets().div_ceil(FINE_BINS).next_power_of_two().ilog2()
+    }
+
+    /// How many multiples of r may be added to a scalar below r/2 so that all digits still hold it: sums stay below
+    /// 2^(bits * count - 1) - r/2.
+    pub(super) fn spread(&self) -> u32 {
+        let room = 2f64.powi((self.bits * self.count) as i32 - 1 - 254) / ORDER_BY_2_254;
+        (room.floor() as u32).saturating_sub(1).max(1)
     }
 }

@@ -72,6 +72,9 @@ impl CircuitArgs {
             let circuit = Runtime::new(compiler, Some(cache))?.load_file(component, limits)?;
             Ok((circuit, shapes))
         })?;
+        if let Some(warning) = circuit.warning() {
+            stages.note(warning);
+        }
         Ok(Loaded { circuit, params, shapes })
     }
 

@@ -84,7 +84,7 @@ fn code_of_fault(fault: &Fault) -> Code {
     match fault {
         Fault::Refused { kind: Refusal::BadParams | Refusal::BadInput | Refusal::Unsupported, .. } => Code::File,
         Fault::Refused { kind: Refusal::Unsatisfied, .. } => Code::False,
-        Fault::Busy { .. } | Fault::Cancelled => Code::Busy,
+        Fault::Busy { .. } | Fault::HostMemory(_) | Fault::Cancelled => Code::Busy,
         _ => Code::Guest,
     }
 }

@@ -3,6 +3,7 @@
 mod build;
 mod circuit;
 mod commands;
+mod device;
 mod error;
 mod files;
 mod interrupt;

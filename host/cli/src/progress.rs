@@ -33,6 +33,11 @@ impl Stages {
         Stages { output, done: Vec::new() }
     }
 
+    /// A remark for people.
+    pub fn note(&self, text: &str) {
+        self.output.note(text);
+    }
+
     /// Do something of unknown length and note how long it took.
     pub fn run<T>(&mut self, name: &'static str, work: impl FnOnce() -> T) -> T {
         self.count(name, 0, |_| work())

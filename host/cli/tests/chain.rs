@@ -267,9 +267,9 @@ fn an_input_from_standard_input_is_read() {
 fn a_component_that_is_none_is_refused() {
     let workplace = Workplace::new();
     workplace.write("empty.wasm", "");
-    workplace.check_failure("inspect empty.wasm", 4, &["circuit `empty`", "the file is empty", "zkhost build"]);
+    workplace.check_failure("inspect empty.wasm", 4, &["empty.wasm", "the file is empty", "zkhost build"]);
     workplace.write("text.wasm", "hello");
-    workplace.check_failure("inspect text.wasm", 4, &["circuit `text`"]);
+    workplace.check_failure("check text.wasm --input empty.wasm", 4, &["circuit `text`"]);
 }
 
 #[test]
@@ -316,5 +316,20 @@ fn bench_gives_the_median_of_every_stage() {
     let workplace = proved();
     let answer = workplace.json(&format!("bench {OUTPUT} --key key.zkimage --input {INPUT} --runs 3"));
     let stages: Vec<_> = answer["stages"].as_array().unwrap().iter().map(|stage| stage["name"].clone()).collect();
-    assert_eq!(json!(stages), json!(["load", "plan", "shape", "open key", "assign", "prove"]));
+    assert_eq!(json!(stages), json!(["load", "plan", "shape", "open key", "prepare", "assign", "prove"]));
+}
+
+#[test]
+fn the_device_is_chosen_on_the_command_line_or_in_the_environment() {
+    let workplace = proved();
+    let prove = format!("prove {OUTPUT} --key key.zkimage --input {INPUT} --device");
+    let answer = workplace.json(&format!("{prove} cpu"));
+    assert!(answer["prover"].as_str().unwrap().starts_with("CPU"), "{answer}");
+    // A device that is not there leaves the CPU to prove, with a remark.
+    let run = workplace.run(&format!("{prove} cuda:999"));
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(run.stdout.contains("CPU") && run.stderr.contains("proving on the CPU"), "{}{}", run.stdout, run.stderr);
+    let run = workplace.run(&format!("{prove} gpu"));
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.contains("auto, cpu, or cuda:N"), "{}", run.stderr);
 }

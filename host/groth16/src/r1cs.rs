@@ -8,7 +8,7 @@ mod hash;
 mod recorder;
 
 pub use check::{CheckError, Unsatisfied};
-pub use recorder::{Counts, ShapeError, ShapeLimits, ShapeRecorder};
+pub use recorder::{Counts, NAME_OVERHEAD_BYTES, ShapeError, ShapeLimits, ShapeRecorder};
 
 use crate::scalar::{Limbs, Scalar, from_canonical};
 use ff::Field;

@@ -12,7 +12,7 @@ use crate::scalar::{Scalar, SecretScalars};
 use blstrs::G1Affine;
 use ff::{BatchInvert, Field};
 use rand_chacha::ChaCha20Rng;
-use rand_core::{OsRng, SeedableRng};
+use rand_core::{OsRng, RngCore, SeedableRng};
 use rayon::prelude::*;
 
 /// Elements one task computes.
@@ -34,8 +34,8 @@ enum Secret {
 impl ToxicWaste {
     /// From the operating system's randomness.
     pub fn random() -> Self {
-        let mut rng = ChaCha20Rng::from_rng(OsRng).expect("the operating system has randomness");
-        Self::from_rng(&mut rng)
+        // Straight from the system: a generator in between would keep its state, from which the secrets follow.
+        Self::from_rng(&mut OsRng)
     }
 
     /// From a seed: the same key each time, and everyone who knows the seed can forge proofs by it.
@@ -48,7 +48,7 @@ impl ToxicWaste {
         Self(SecretScalars::new(vec![alpha, beta, gamma, delta, tau]))
     }
 
-    fn from_rng(rng: &mut ChaCha20Rng) -> Self {
+    fn from_rng(rng: &mut impl RngCore) -> Self {
         Self(SecretScalars::new((0..5).map(|_| Scalar::random(&mut *rng)).collect()))
     }
 
@@ -171,12 +171,15 @@ fn verifying_key(
 
 /// The values at the variables that the density marks, which are not zero there.
 fn used(values: &[Scalar], density: &[u64]) -> Result<SecretScalars, SetupError> {
+    // All of the memory at once: a list that grows leaves copies behind.
+    let mut used = Vec::with_capacity(density.iter().map(|word| word.count_ones() as usize).sum());
     let marked = values.iter().enumerate().filter(|(i, _)| density[i / 64] >> (i % 64) & 1 == 1);
-    let used: Vec<Scalar> = marked.map(|(_, value)| *value).collect();
+    used.extend(marked.map(|(_, value)| *value));
+    let used = SecretScalars::new(used);
     if used.iter().any(|value| value.is_zero_vartime()) {
         return Err(SetupError::Unlucky { reason: "a variable's polynomial vanishes at tau" });
     }
-    Ok(SecretScalars::new(used))
+    Ok(used)
 }
 
 /// Points of a coset of the domain, as the numbers tau is divided by: 1/offset_j = start * step^j.

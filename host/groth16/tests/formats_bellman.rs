@@ -75,7 +75,7 @@ fn a_key_cut_anywhere_is_refused_as_incomplete() {
 }
 
 #[test]
-fn filecoin_i480_empty_short_and_long_keys_are_refused_with_a_hint() {
+fn rust_fil_proofs_i480_empty_short_and_long_keys_are_refused_with_a_hint() {
     let bytes = golden("edge_pow2");
     assert_eq!(
         problem(&[]).to_string(),
@@ -168,7 +168,7 @@ fn snarkjs_o4_an_infinity_without_its_flag_is_refused_and_explained() {
 }
 
 #[test]
-fn filecoin_i1185_a_point_outside_the_subgroup_is_told_by_section_and_index() {
+fn rust_fil_proofs_i1185_a_point_outside_the_subgroup_is_told_by_section_and_index() {
     let bad = points::g1_outside(G1Projective::generator().into());
     check_overwritten(IC_1, &bad.to_uncompressed(), "IC", Some(1), PointError::NotInSubgroup);
     check_overwritten(H_0, &bad.to_uncompressed(), "H query", Some(0), PointError::NotInSubgroup);

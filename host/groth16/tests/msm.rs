@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::random_scalars;
+use common::{fixture, random_scalars};
 use ff::Field;
 use group::Group;
 use proptest::prelude::*;
@@ -111,6 +111,66 @@ fn check_awkward_points<P: Summable<Sum: Debug>>() {
             let indices: Vec<u32> = (0..length as u32).collect();
             assert_eq!(msm::sum(&points, &indices), msm::naive(&points, &vec![Scalar::ONE; length]), "sum of {case}");
         }
+    }
+}
+
+/// The points of EIP-2537: coordinates of 64 bytes, big-endian, in G2 c0 before c1; infinity is all zero.
+fn eip2537_point<P: Summable>(bytes: &[u8]) -> P {
+    let mut coordinates: Vec<&[u8]> = bytes.chunks(64).map(|coordinate| &coordinate[16..]).collect();
+    if coordinates.concat().iter().all(|&byte| byte == 0) {
+        return P::zeroed();
+    }
+    // Zcash's encoding, which `decode` reads, has c1 before c0.
+    if coordinates.len() == 4 {
+        coordinates.swap(0, 1);
+        coordinates.swap(2, 3);
+    }
+    P::decode(&coordinates.concat()).unwrap()
+}
+
+/// The scalars of EIP-2537: 32 bytes, big-endian, not always reduced.
+fn eip2537_scalar(bytes: &[u8]) -> Scalar {
+    bytes.iter().fold(Scalar::ZERO, |value, &byte| value * Scalar::from(256) + Scalar::from(u64::from(byte)))
+}
+
+/// Every product of a file of EIP-2537's vectors, and all of them as one product.
+fn check_eip2537<P: Summable<Sum: Debug + PartialEq>>(path: &str) {
+    let vectors: serde_json::Value = serde_json::from_slice(&fixture(path)).unwrap();
+    let bytes = |vector: &serde_json::Value, key: &str| hex::decode(vector[key].as_str().unwrap()).unwrap();
+    let coordinates_bytes = bytes(&vectors[0], "Expected").len();
+    let (mut all_points, mut all_scalars, mut all_expected) = (vec![], vec![], P::Sum::identity());
+    for vector in vectors.as_array().unwrap() {
+        let input = bytes(vector, "Input");
+        let (points, scalars): (Vec<P>, Vec<Scalar>) = input
+            .chunks(coordinates_bytes + 32)
+            .map(|term| term.split_at(coordinates_bytes))
+            .map(|(point, scalar)| (eip2537_point::<P>(point), eip2537_scalar(scalar)))
+            .unzip();
+        let expected = msm::sum(&[eip2537_point::<P>(&bytes(vector, "Expected"))], &[0]);
+        let product = msm::msm(&points, &Terms::in_order(&SecretSignedScalars::new(&scalars)));
+        assert_eq!(product, expected, "{}", vector["Name"]);
+        all_points.extend(points);
+        all_scalars.extend(scalars);
+        all_expected += expected;
+    }
+    let product = msm::msm(&all_points, &Terms::in_order(&SecretSignedScalars::new(&all_scalars)));
+    assert_eq!(product, all_expected, "all of {path}");
+}
+
+/// cases.md row 10: implementations that treat infinity differently. The public vectors for products of this curve.
+#[test]
+fn bls12_381_tests_p17_public_vectors() {
+    check_eip2537::<G1Point>("eip-2537/msm_G1.json");
+    check_eip2537::<G2Point>("eip-2537/mul_G2.json");
+}
+
+/// cases.md row 11: results that were wrong below 2^14.
+#[test]
+fn gpusnarks_i15_sizes_from_1_to_2_to_the_14() {
+    let all = points::<G1Point>(1 << 14);
+    let scalars = random_scalars(6, all.len());
+    for log2 in 0..=14 {
+        check(&all[..1 << log2], &scalars[..1 << log2], "random scalars");
     }
 }
 

@@ -6,7 +6,9 @@ use common::{NO_LIMITS, Term, fixture, le_bytes, random_circuit, record};
 use ff::Field;
 use proptest::prelude::*;
 use zkhost_groth16::formats::{read_r1cs, read_wtns};
-use zkhost_groth16::r1cs::{CheckError, Counts, MatrixId, R1cs, ShapeError, ShapeLimits, ShapeRecorder, Unsatisfied};
+use zkhost_groth16::r1cs::{
+    CheckError, Counts, MatrixId, NAME_OVERHEAD_BYTES, R1cs, ShapeError, ShapeLimits, ShapeRecorder, Unsatisfied,
+};
 use zkhost_groth16::scalar::MODULUS;
 use zkhost_groth16::{Assignment, Scalar};
 
@@ -265,7 +267,14 @@ fn gnark_i611_counts_that_overflow_are_refused() {
 
 #[test]
 fn every_limit_is_named() {
-    let limits = ShapeLimits { publics: 1, aux: 2, constraints: 3, terms: 4, coefficients: 5, name_bytes: 6 };
+    let limits = ShapeLimits {
+        publics: 1,
+        aux: 2,
+        constraints: 3,
+        terms: 4,
+        coefficients: 5,
+        name_bytes: 6 + NAME_OVERHEAD_BYTES,
+    };
     let new = || {
         let mut r = ShapeRecorder::new(limits, true);
         r.add_coefficients(&[1, 0, 0, 0]).unwrap();
@@ -276,8 +285,27 @@ fn every_limit_is_named() {
     check(new().add_coefficients(&[0; 20]).map(|_| ()), "coefficients", 5);
     check(new().add_rows(MatrixId::A, &[0; 4], &[], &[]), "constraints", 3);
     check(new().add_rows(MatrixId::A, &[5], &[0; 5], &[0; 5]), "terms", 4);
-    check(new().name_rows("1234567"), "bytes of row names", 6);
     check(new().name_rows("\n\n\n\n"), "row names", 3);
+    check(new().name_rows("1234567"), "bytes of row names", limits.name_bytes);
+    assert_eq!(new().name_rows("123456"), Ok(()));
+    check(new().name_rows("\n\n"), "bytes of row names", limits.name_bytes);
     check(new().finish(Counts { publics: 2, aux: 0, constraints: 0 }).map(|_| ()), "public inputs", 1);
     check(new().finish(Counts { publics: 0, aux: 3, constraints: 0 }).map(|_| ()), "aux variables", 2);
+}
+
+/// Merging a row's terms makes coefficients that nobody recorded: here 1 + 2 and 1 + 2 + 2.
+#[test]
+fn coefficients_that_merging_makes_count_against_their_limit() {
+    let finish = |coefficients| {
+        let mut r = ShapeRecorder::new(ShapeLimits { coefficients, ..NO_LIMITS }, false);
+        r.add_coefficients(&[1, 0, 0, 0, 2, 0, 0, 0]).unwrap();
+        r.add_rows(MatrixId::A, &[2], &[0, 0], &[0, 1]).unwrap();
+        r.add_rows(MatrixId::B, &[3], &[0, 0, 0], &[0, 1, 1]).unwrap();
+        r.add_rows(MatrixId::C, &[0], &[], &[]).unwrap();
+        r.finish(Counts { publics: 0, aux: 1, constraints: 1 })
+    };
+    for limit in [2, 3] {
+        assert_eq!(finish(limit), Err(ShapeError::Limit { what: "coefficients", limit }));
+    }
+    assert_eq!(finish(4).unwrap().dictionary, [[3, 0, 0, 0], [5, 0, 0, 0]]);
 }

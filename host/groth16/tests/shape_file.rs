@@ -64,4 +64,8 @@ fn a_shape_cut_or_damaged_anywhere_is_refused() {
         bytes[bit / 8] ^= 1 << (bit % 8);
         assert!(read_shape(&bytes).is_err(), "bit {bit}");
     }
+    let mut damaged = bytes.clone();
+    *damaged.last_mut().unwrap() ^= 1;
+    let refused = read_shape(&damaged).unwrap_err().to_string();
+    assert!(refused.ends_with("delete it, the circuit is recorded again when it is next needed"), "{refused}");
 }

@@ -152,6 +152,9 @@ pub enum Fault {
         /// The limit.
         instances: u32,
     },
+    /// The host has no memory for what is within the limits.
+    #[error("{0}")]
+    HostMemory(String),
     /// The observer asked to stop, and the guest was stopped.
     #[error("cancelled")]
     Cancelled,
@@ -168,7 +171,11 @@ impl Fault {
 
     /// What is wrong with a recorded shape; a limit that it passes is told by its setting.
     pub(crate) fn shape(error: ShapeError, otherwise: impl FnOnce(String) -> Fault) -> Self {
-        let ShapeError::Limit { what, limit } = error else { return otherwise(error.to_string()) };
+        let (what, limit) = match error {
+            ShapeError::Limit { what, limit } => (what, limit),
+            ShapeError::Memory { .. } => return Fault::HostMemory(error.to_string()),
+            _ => return otherwise(error.to_string()),
+        };
         let setting = match what {
             "public inputs" => "publics",
             "aux variables" => "aux",

@@ -65,7 +65,7 @@ pub struct Limits {
     pub terms: u64,
     /// Distinct coefficients. Default 2^24.
     pub coefficients: u64,
-    /// Bytes of constraint names. Default 1 GiB.
+    /// Bytes of constraint names, with what each costs to store. Default 1 GiB.
     pub name_bytes: u64,
     /// Bytes of one partition's assignment as planned: masks, elements and public inputs. Default 5 GiB.
     pub assignment_bytes: u64,

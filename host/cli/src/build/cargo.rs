@@ -4,6 +4,7 @@ use super::toolchain::{TARGET, Toolchain};
 use crate::error::{Code, Failure};
 use anyhow::{Context, Result};
 use serde::Deserialize;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -136,9 +137,14 @@ fn flags(toolchain: &Toolchain, workspace: &Workspace, folder: &Path) -> String 
     for source in toolchain.library_sources(folder) {
         remap(&source, "/rust");
     }
-    for package in &workspace.packages {
-        let to = format!("/crates/{}-{}", package.name, package.version);
-        remap(&package.folder().display().to_string(), &to);
+    // All crates of a registry lie in one folder, those that only the standard library depends on as well.
+    let registries: BTreeSet<_> =
+        workspace.packages.iter().filter(|p| p.source.is_some()).filter_map(|p| p.folder().parent()).collect();
+    for registry in registries {
+        remap(&registry.display().to_string(), "/crates");
+    }
+    for package in workspace.packages.iter().filter(|package| package.source.is_none()) {
+        remap(&package.folder().display().to_string(), &format!("/crates/{}-{}", package.name, package.version));
     }
     remap(&workspace.target_directory.display().to_string(), "/target");
     flags.join("\u{1f}")

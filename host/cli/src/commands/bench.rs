@@ -2,16 +2,16 @@
 
 use crate::circuit::{CircuitArgs, Job};
 use crate::commands::prove::prove_partitions;
+use crate::device::DeviceArgs;
 use crate::keys;
 use crate::output::Output;
 use crate::progress::{Stage, Stages, Table};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 use serde::Serialize;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use zkhost_groth16::{CpuProver, Prover};
 
 /// Runs at most.
 const RUNS_MAX: u32 = 1_000;
@@ -32,6 +32,8 @@ pub struct BenchArgs {
     /// The input, a file in the circuit's own form
     #[arg(long, short, value_name = "FILE")]
     input: PathBuf,
+    #[command(flatten)]
+    device: DeviceArgs,
     /// How many times to prove; the median of each stage is shown
     #[arg(long, short, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=i64::from(RUNS_MAX)))]
     runs: u32,
@@ -66,10 +68,9 @@ pub fn run(args: &BenchArgs, output: Output) -> Result<()> {
         let layout = loaded.plan(&mut stages)?;
         let shape = loaded.shape(&mut stages)?;
         let key = stages.run("open key", || keys::open(&args.key, args.phase2.phase2()))?;
-        let prover = CpuProver::new(key, Arc::clone(&shape));
-        let prover = prover.with_context(|| format!("key {}", args.key.display()))?;
+        let prover = stages.run("prepare", || args.device.prover(&args.key, key, Arc::clone(&shape), output))?;
         let job = Job { input: &input, layout: &layout, shape: &shape };
-        prove_partitions(&loaded, &job, &prover, &mut stages)?;
+        prove_partitions(&loaded, &job, prover.as_ref(), &mut stages)?;
         runs.push(stages.finish());
         result = Some((prover.describe(), shape.constraints(), layout.partitions));
     }

@@ -1,18 +1,19 @@
 //! `zkhost prove`
 
 use crate::circuit::{CircuitArgs, Job, Loaded};
+use crate::device::DeviceArgs;
 use crate::files::{self, Draft};
 use crate::output::Output;
 use crate::progress::{Stage, Stages, Table};
 use crate::{keys, scalars};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 use serde::Serialize;
 use serde_json::Value;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use zkhost_groth16::{CpuProver, PreparedVerifyingKey, Proof, ProveError, Prover, ProvingKey, Scalar};
+use zkhost_groth16::{PreparedVerifyingKey, Proof, ProveError, Prover, ProvingKey, Scalar};
 
 /// Prove an input
 ///
@@ -42,6 +43,8 @@ pub struct ProveArgs {
     /// Also write the verifying key, in bellman's format
     #[arg(long, value_name = "FILE")]
     vk_out: Option<PathBuf>,
+    #[command(flatten)]
+    device: DeviceArgs,
     /// Overwrite a verifying key that exists
     #[arg(long)]
     force: bool,
@@ -83,17 +86,17 @@ pub fn run(args: &ProveArgs, output: Output) -> Result<()> {
     let layout = loaded.plan(&mut stages)?;
     let shape = loaded.shape(&mut stages)?;
     let key = stages.run("open key", || keys::open(&args.key, args.phase2.phase2()))?;
-    let named = || format!("key {}", args.key.display());
-    let prover = CpuProver::new(Arc::clone(&key), Arc::clone(&shape)).with_context(named)?;
+    let prover =
+        stages.run("prepare", || args.device.prover(&args.key, Arc::clone(&key), Arc::clone(&shape), output))?;
     if !key.proven {
         output.note(format_args!(
-            "{}: no proof by this key was seen to verify yet; `zkhost import-key --input` records that one does",
-            named()
+            "key {}: no proof by it was seen to verify yet; `zkhost import-key --input` records that one does",
+            args.key.display()
         ));
     }
 
     let job = Job { input: &input, layout: &layout, shape: &shape };
-    let (proofs, publics) = prove_partitions(&loaded, &job, &prover, &mut stages)?;
+    let (proofs, publics) = prove_partitions(&loaded, &job, prover.as_ref(), &mut stages)?;
     let encoded: Vec<u8> = proofs.iter().flat_map(Proof::to_bytes).collect();
     stages.run("verify", || verify(&key, &encoded, &publics))?;
 

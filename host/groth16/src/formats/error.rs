@@ -77,9 +77,12 @@ pub enum Problem {
     /// A section is missing.
     #[error("the file has no such section; it is incomplete or another kind of file")]
     NoSection,
-    /// Its hash differs.
-    #[error("its hash differs: the file is damaged; make it again from the key it came from")]
+    /// Its hash differs, or its contents contradict each other.
+    #[error("the file is damaged; make it again from the key it came from")]
     Damaged,
+    /// The same of a recorded shape.
+    #[error("the file is damaged; delete it, the circuit is recorded again when it is next needed")]
+    DamagedShape,
     /// The hash of a part differs.
     #[error(
         "bytes {first} to {last} of it are damaged, their hash differs; make the file again from the key it came from"

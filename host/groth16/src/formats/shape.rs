@@ -65,7 +65,7 @@ pub fn read_shape(bytes: &[u8]) -> Result<R1cs, DecodeError> {
     let name_bytes = reader.u64_le()?;
     let rows = constraints.saturating_add(u64::from(public_count) + 1);
     if rows > 1 << MAX_LOG2_DOMAIN || u64::from(public_count.max(aux_count)) >= MAX_VARIABLES {
-        return Err(reader.error(None, Problem::Damaged));
+        return Err(reader.error(None, Problem::DamagedShape));
     }
 
     reader.section = "dictionary";
@@ -77,26 +77,26 @@ pub fn read_shape(bytes: &[u8]) -> Result<R1cs, DecodeError> {
         matrix(&mut reader, constraints, terms[2])?,
     ];
     reader.section = "names";
-    let names = str::from_utf8(reader.take(name_bytes)?).map_err(|_| reader.error(None, Problem::Damaged))?;
+    let names = str::from_utf8(reader.take(name_bytes)?).map_err(|_| reader.error(None, Problem::DamagedShape))?;
     let names: Vec<String> = names.lines().map(String::from).collect();
 
     reader.section = "hash";
     let hash: [u8; HASH_BYTES] = reader.array()?;
     reader.end()?;
     if blake3::Hasher::new().update_rayon(&bytes[..bytes.len() - HASH_BYTES]).finalize() != hash {
-        return Err(reader.error(None, Problem::Damaged));
+        return Err(reader.error(None, Problem::DamagedShape));
     }
     let r1cs = R1cs { public_count, aux_count, dictionary, matrices, names };
     if !is_canonical(&r1cs) {
         reader.section = "matrices";
-        return Err(reader.error(None, Problem::Damaged));
+        return Err(reader.error(None, Problem::DamagedShape));
     }
     Ok(r1cs)
 }
 
 /// The next entries of a list.
 fn list<T: Pod>(reader: &mut Reader, entries: u64) -> Result<Vec<T>, DecodeError> {
-    let bytes = entries.checked_mul(size_of::<T>() as u64).ok_or_else(|| reader.error(None, Problem::Damaged))?;
+    let bytes = entries.checked_mul(size_of::<T>() as u64).ok_or_else(|| reader.error(None, Problem::DamagedShape))?;
     let bytes = reader.take(bytes)?;
     let mut list = vec![T::zeroed(); entries as usize];
     bytemuck::cast_slice_mut(&mut list).copy_from_slice(bytes);

@@ -21,7 +21,7 @@ pub struct ShapeLimits {
     pub terms: u64,
     /// Entries of the dictionary.
     pub coefficients: u64,
-    /// Bytes of all row names together.
+    /// Bytes of all row names together, with [`NAME_OVERHEAD_BYTES`] for each.
     pub name_bytes: u64,
 }
 
@@ -36,7 +36,7 @@ pub struct Counts {
     pub constraints: u64,
 }
 
-/// What is wrong with a recording: always the fault of who recorded it.
+/// What is wrong with a recording: the fault of who recorded it, except that memory may run out below the limits.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ShapeError {
@@ -126,6 +126,14 @@ pub enum ShapeError {
         /// The limit.
         limit: u64,
     },
+    /// The host has no memory left for a system that is within its limits.
+    #[error(
+        "there is no memory for the circuit's {what}; lower the circuit's limits, or use a machine with more memory"
+    )]
+    Memory {
+        /// What grew.
+        what: &'static str,
+    },
 }
 
 fn path(name: &Option<String>) -> String {
@@ -135,6 +143,14 @@ fn path(name: &Option<String>) -> String {
 fn within(what: &'static str, count: u64, limit: u64) -> Result<(), ShapeError> {
     if count > limit { Err(ShapeError::Limit { what, limit }) } else { Ok(()) }
 }
+
+/// Make room, without aborting the process if there is none.
+fn reserve<T>(what: &'static str, list: &mut Vec<T>, additional: usize) -> Result<(), ShapeError> {
+    list.try_reserve(additional).map_err(|_| ShapeError::Memory { what })
+}
+
+/// What a row name costs beside its text: the string's header, and the allocator's own.
+pub const NAME_OVERHEAD_BYTES: u64 = 40;
 
 /// Records a constraint system, row by row in each matrix.
 ///
@@ -165,6 +181,7 @@ impl ShapeRecorder {
         if let Some(index) = first_unreduced(elements) {
             return Err(ShapeError::Unreduced { index: first + index });
         }
+        reserve("coefficients", &mut self.dictionary, elements.len())?;
         self.dictionary.extend_from_slice(elements);
         Ok(first as u32)
     }
@@ -198,6 +215,9 @@ impl ShapeRecorder {
             let row = first_row + offset.count();
             return Err(ShapeError::NoCoefficient { matrix, row, index: coefficients[at], entries });
         }
+        reserve("constraints", &mut raw.row_ends, row_lengths.len())?;
+        reserve("terms", &mut raw.columns, columns.len())?;
+        reserve("terms", &mut raw.coefficients, coefficients.len())?;
         let mut end = raw.terms() as u64;
         raw.row_ends.extend(row_lengths.iter().map(|&length| {
             end += u64::from(length);
@@ -211,28 +231,26 @@ impl ShapeRecorder {
     /// Append the paths of the next rows, one a line.
     pub fn name_rows(&mut self, paths: &str) -> Result<(), ShapeError> {
         let names = self.names.as_mut().ok_or(ShapeError::NamesNotAsked)?;
-        self.name_bytes += paths.len() as u64;
+        let added = paths.lines().count();
+        within("row names", (names.len() + added) as u64, self.limits.constraints)?;
+        self.name_bytes += paths.len() as u64 + added as u64 * NAME_OVERHEAD_BYTES;
         within("bytes of row names", self.name_bytes, self.limits.name_bytes)?;
+        reserve("row names", names, added)?;
         names.extend(paths.lines().map(String::from));
-        within("row names", names.len() as u64, self.limits.constraints)
+        Ok(())
     }
 
     /// The canonical system: repeated columns merged, zeros dropped, columns ascending, the dictionary sorted and no
     /// larger than needed.
     pub fn finish(self, counts: Counts) -> Result<R1cs, ShapeError> {
         self.check_counts(counts)?;
-        let names = self.names.unwrap_or_default();
-        let mut dictionary = Dictionary::new(&self.dictionary);
-        let [a, b, c] = &self.raw;
-        let canonical = |(raw, id): (&Matrix, MatrixId), dictionary: &mut Dictionary| {
-            canonical_rows(raw, id, counts, &names, dictionary)
-        };
-        let matrices = [
-            canonical((a, MatrixId::A), &mut dictionary)?,
-            canonical((b, MatrixId::B), &mut dictionary)?,
-            canonical((c, MatrixId::C), &mut dictionary)?,
-        ];
-        let (dictionary, matrices) = dictionary.sorted(matrices);
+        let Self { limits, mut raw, dictionary, names, .. } = self;
+        let names = names.unwrap_or_default();
+        let mut dictionary = Dictionary::new(dictionary, limits.coefficients)?;
+        for (matrix, id) in raw.iter_mut().zip(MatrixId::ALL) {
+            make_canonical(matrix, id, counts, &names, &mut dictionary)?;
+        }
+        let (dictionary, matrices) = dictionary.sorted(raw);
         let (public_count, aux_count) = (counts.publics as u32, counts.aux as u32);
         Ok(R1cs { public_count, aux_count, dictionary, matrices, names })
     }
@@ -263,29 +281,37 @@ struct Dictionary {
     recorded: Vec<Option<u32>>,
     values: Vec<Scalar>,
     index: HashMap<Limbs, u32>,
+    /// Entries at most.
+    limit: u64,
 }
 
 impl Dictionary {
-    fn new(recorded: &[Limbs]) -> Self {
-        let mut dictionary = Self { recorded: vec![], values: vec![], index: HashMap::new() };
-        for limbs in recorded {
-            let entry = dictionary.entry(from_canonical(limbs).expect("checked when it was recorded"));
+    fn new(recorded: Vec<Limbs>, limit: u64) -> Result<Self, ShapeError> {
+        let mut dictionary = Self { recorded: vec![], values: vec![], index: HashMap::new(), limit };
+        reserve("coefficients", &mut dictionary.recorded, recorded.len())?;
+        for limbs in &recorded {
+            let entry = dictionary.entry(from_canonical(limbs).expect("checked when it was recorded"))?;
             dictionary.recorded.push(entry);
         }
-        dictionary
+        Ok(dictionary)
     }
 
-    /// The entry of a value; none for zero.
-    fn entry(&mut self, value: Scalar) -> Option<u32> {
+    /// The entry of a value; none for zero. Sums of a row's terms make entries that nobody recorded: they count too.
+    fn entry(&mut self, value: Scalar) -> Result<Option<u32>, ShapeError> {
         if value.is_zero_vartime() {
-            return None;
+            return Ok(None);
         }
-        let next = self.values.len() as u32;
-        let entry = *self.index.entry(to_canonical(&value)).or_insert(next);
-        if entry == next {
-            self.values.push(value);
+        let limbs = to_canonical(&value);
+        if let Some(entry) = self.index.get(&limbs) {
+            return Ok(Some(*entry));
         }
-        Some(entry)
+        within("coefficients", self.values.len() as u64 + 1, self.limit.min(u32::MAX.into()))?;
+        reserve("coefficients", &mut self.values, 1)?;
+        self.index.try_reserve(1).map_err(|_| ShapeError::Memory { what: "coefficients" })?;
+        let entry = self.values.len() as u32;
+        self.values.push(value);
+        self.index.insert(limbs, entry);
+        Ok(Some(entry))
     }
 
     /// The entries that the matrices use, ascending, and the matrices referring to them.
@@ -307,47 +333,48 @@ impl Dictionary {
     }
 }
 
-/// One matrix with columns of z, ascending and merged, without zeros.
-fn canonical_rows(
-    raw: &Matrix,
-    matrix: MatrixId,
+/// Give a matrix columns of z, ascending and merged, without zeros. Rows only get shorter, so it is done in place.
+fn make_canonical(
+    matrix: &mut Matrix,
+    id: MatrixId,
     counts: Counts,
     names: &[String],
     dictionary: &mut Dictionary,
-) -> Result<Matrix, ShapeError> {
-    let mut out = Matrix {
-        row_ends: Vec::with_capacity(raw.rows()),
-        columns: Vec::with_capacity(raw.terms()),
-        coefficients: Vec::with_capacity(raw.terms()),
-    };
+) -> Result<(), ShapeError> {
     let mut terms: Vec<(u32, u32)> = vec![];
-    for row in 0..raw.rows() {
+    let (mut start, mut kept) = (0, 0);
+    for row in 0..matrix.rows() {
+        let recorded = start..matrix.row_ends[row] as usize;
+        start = recorded.end;
         terms.clear();
-        for (column, coefficient) in raw.row(row) {
-            let column = column_of_z(column, counts).map_err(|(kind, index, count)| ShapeError::NoColumn {
-                matrix,
-                row,
-                name: names.get(row).cloned(),
-                kind,
-                index,
-                count,
+        reserve("terms", &mut terms, recorded.len())?;
+        for i in recorded {
+            let column = column_of_z(matrix.columns[i], counts).map_err(|(kind, index, count)| {
+                let name = names.get(row).cloned();
+                ShapeError::NoColumn { matrix: id, row, name, kind, index, count }
             })?;
-            terms.extend(dictionary.recorded[coefficient as usize].map(|entry| (column, entry)));
+            terms.extend(dictionary.recorded[matrix.coefficients[i] as usize].map(|entry| (column, entry)));
         }
         terms.sort_unstable();
         for same in terms.chunk_by(|(a, _), (b, _)| a == b) {
             let entry = match same {
                 [(_, entry)] => Some(*entry),
-                _ => dictionary.entry(same.iter().map(|&(_, entry)| dictionary.values[entry as usize]).sum()),
+                _ => dictionary.entry(same.iter().map(|&(_, entry)| dictionary.values[entry as usize]).sum())?,
             };
             if let Some(entry) = entry {
-                out.columns.push(same[0].0);
-                out.coefficients.push(entry);
+                (matrix.columns[kept], matrix.coefficients[kept]) = (same[0].0, entry);
+                kept += 1;
             }
         }
-        out.row_ends.push(out.columns.len() as u64);
+        matrix.row_ends[row] = kept as u64;
     }
-    Ok(out)
+    matrix.columns.truncate(kept);
+    matrix.coefficients.truncate(kept);
+    // The system lives as long as its circuit; the room that growing left over need not.
+    matrix.columns.shrink_to_fit();
+    matrix.coefficients.shrink_to_fit();
+    matrix.row_ends.shrink_to_fit();
+    Ok(())
 }
 
 /// The index into z of a recorded column; otherwise the kind of variable, its index and how many there are.

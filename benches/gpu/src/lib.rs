@@ -1,0 +1,40 @@
+//! A recorded circuit as the prover takes it.
+
+use std::collections::HashMap;
+
+use zkhost_groth16::{
+    R1cs,
+    r1cs::{Counts, MatrixId, ShapeLimits, ShapeRecorder},
+};
+use zkhost_guest::native::Shape;
+
+const NO_LIMITS: ShapeLimits = ShapeLimits {
+    publics: 1 << 30,
+    aux: 1 << 30,
+    constraints: 1 << 30,
+    terms: 1 << 32,
+    coefficients: 1 << 30,
+    name_bytes: 0,
+};
+
+/// Records a native run's shape the way a guest's calls would, without names.
+pub fn constraint_system(shape: &Shape) -> R1cs {
+    let mut recorder = ShapeRecorder::new(NO_LIMITS, false);
+    let mut ids: HashMap<[u64; 4], u32> = HashMap::new();
+    for (matrix, rows) in MatrixId::ALL.into_iter().zip(&shape.rows) {
+        for row in rows {
+            let columns: Vec<u32> = row.iter().map(|(column, _)| *column).collect();
+            let coefficients: Vec<u32> = row
+                .iter()
+                .map(|(_, coefficient)| {
+                    let limbs = coefficient.to_canonical();
+                    *ids.entry(limbs).or_insert_with(|| recorder.add_coefficients(&limbs).expect("within the limits"))
+                })
+                .collect();
+            recorder.add_rows(matrix, &[row.len() as u32], &columns, &coefficients).expect("within the limits");
+        }
+    }
+    let zkhost_guest::Counts { publics, aux, constraints } = shape.counts;
+    let counts = Counts { publics, aux, constraints };
+    recorder.finish(counts).expect("rows of a complete recording")
+}

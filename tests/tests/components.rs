@@ -1,0 +1,145 @@
+//! From a component to a proof: the shape is that of native synthesis, the proof has the bytes of the `groth16` crate for the
+//! same key, witness, r and s, and each side takes the other's proofs.
+
+use bls12_381::{Bls12, Scalar as OtherScalar};
+use reference_groth16::{Parameters, Proof as OtherProof, create_proof, prepare_verifying_key, verify_proof};
+use sapling_crypto::circuit::{Output, Spend};
+use std::sync::{Arc, LazyLock};
+use zkhost_groth16::formats::{Subgroup, Trailer, known_params, read_params, write_params};
+use zkhost_groth16::key::Phase2;
+use zkhost_groth16::scalar::{limbs_to_le_bytes, to_canonical};
+use zkhost_groth16::setup::{ToxicWaste, setup};
+use zkhost_groth16::{Assignment, CpuProver, HBasis, PreparedVerifyingKey, Proof, Prover, ProvingKey, R1cs, Scalar};
+use zkhost_runtime::{Compiler, Input, Limits, Runtime, Synthesis};
+use zkhost_tests::{ForBellman, ceremony_key, component, example_input, example_params, fixture, record};
+
+/// The blinding of the golden proof.
+const R: u64 = 27134;
+const S: u64 = 17146;
+
+/// Levels of Sapling's tree of notes.
+const TREE_DEPTH: usize = 32;
+
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new(Compiler::InProcess, None).unwrap());
+
+/// The shape that a component without parameters records in the sandbox.
+fn shape(name: &str) -> R1cs {
+    RUNTIME.load(name, &component(name), Limits::default()).unwrap().record_shape(b"", false).unwrap()
+}
+
+/// What a component makes of its example input.
+struct Run {
+    r1cs: Arc<R1cs>,
+    /// One for each partition.
+    assignments: Vec<Assignment>,
+}
+
+fn run(name: &str, params: &[u8]) -> Run {
+    let circuit = RUNTIME.load(name, &component(name), Limits::default()).unwrap();
+    let input = Input::from(example_input(name));
+    let layout = circuit.plan(params).unwrap();
+    let shape = circuit.record_shape(params, false).unwrap();
+    let job = Synthesis { params, input: &input, layout: &layout, shape: &shape };
+    let assignments = circuit.synthesise(job, 0..layout.partitions, 2).unwrap();
+    Run { r1cs: Arc::new(shape), assignments }
+}
+
+/// The proof that the `groth16` crate makes of a constraint system and values.
+fn their_proof(r1cs: &R1cs, z: &[Scalar], params: &Parameters<Bls12>) -> Proof {
+    let circuit = ForBellman { r1cs, z: Some(z) };
+    let proof = create_proof(circuit, params, OtherScalar::from(R), OtherScalar::from(S)).unwrap();
+    let mut bytes = vec![];
+    proof.write(&mut bytes).unwrap();
+    Proof::from_bytes(&bytes).unwrap()
+}
+
+/// Every partition is proved, by the key in a `.params` file, with the bytes of the `groth16` crate; a randomised proof
+/// verifies there and the crate's proof here. Returns the proofs with R and S.
+fn check_proofs(run: &Run, params: &[u8]) -> Vec<Proof> {
+    let theirs = Parameters::<Bls12>::read(params, false).unwrap();
+    let their_verifier = prepare_verifying_key(&theirs.vk);
+    let trailer = known_params(params.len() as u64).map_or(Trailer::None, |known| Trailer::Pinned(known.sha256));
+    let ours = read_params(params, Subgroup::CheckedBefore, trailer).unwrap();
+    let our_verifier = PreparedVerifyingKey::from(&ours.vk);
+    let key = ProvingKey::import(ours, &run.r1cs, Phase2::Required).unwrap();
+    let prover = CpuProver::new(Arc::new(key), run.r1cs.clone()).unwrap();
+
+    let check = |assignment: &Assignment| {
+        let fixed = prover.prove_with_fixed_blinding_for_tests(assignment, Scalar::from(R), Scalar::from(S)).unwrap();
+        let expected = their_proof(&run.r1cs, &assignment.z(), &theirs);
+        assert_eq!(hex::encode(fixed.to_bytes()), hex::encode(expected.to_bytes()), "the groth16 crate's bytes");
+        our_verifier.verify(&expected, assignment.publics()).unwrap();
+
+        let randomised = prover.prove(assignment).unwrap();
+        assert_ne!(randomised, fixed);
+        let randomised = OtherProof::<Bls12>::read(&randomised.to_bytes()[..]).unwrap();
+        let publics = assignment.publics().iter().map(|x| OtherScalar::from_raw(to_canonical(x)));
+        verify_proof(&their_verifier, &randomised, &publics.collect::<Vec<_>>()).unwrap();
+        fixed
+    };
+    run.assignments.iter().map(check).collect()
+}
+
+/// The same under a key of our setup that was written as `.params`.
+fn check_development_key(run: &Run) {
+    let key = setup(&run.r1cs, &ToxicWaste::random(), HBasis::Monomial).unwrap();
+    let mut params = vec![];
+    write_params(&key, &mut params).unwrap();
+    check_proofs(run, &params);
+}
+
+/// The component records these rows and no others, so many constraints over so many inputs, the one included.
+fn check_shape(name: &str, native: R1cs, constraints: usize, inputs: u32) {
+    let shape = shape(name);
+    assert_eq!((shape.constraints(), shape.public_count + 1), (constraints, inputs));
+    assert!(shape == native, "{name} records other rows than native synthesis makes");
+}
+
+#[test]
+fn sapling_spend_has_the_shape_of_native_synthesis() {
+    let spend = Spend {
+        value_commitment_opening: None,
+        proof_generation_key: None,
+        payment_address: None,
+        commitment_randomness: None,
+        ar: None,
+        auth_path: vec![None; TREE_DEPTH],
+        anchor: None,
+    };
+    check_shape("sapling-spend", record(spend), 98_777, 8);
+}
+
+#[test]
+fn sapling_output_has_the_shape_of_native_synthesis() {
+    let output =
+        Output { value_commitment_opening: None, payment_address: None, commitment_randomness: None, esk: None };
+    check_shape("sapling-output", record(output), 7_827, 6);
+}
+
+#[test]
+fn sapling_spend_is_proved_as_by_groth16_under_the_ceremony_key() {
+    check_proofs(&run("sapling-spend", b""), &ceremony_key("sapling-spend"));
+}
+
+#[test]
+fn sapling_output_is_proved_as_by_groth16_under_the_ceremony_key() {
+    let run = run("sapling-output", b"");
+    let proofs = check_proofs(&run, &ceremony_key("sapling-output"));
+    let publics = run.assignments[0].publics().iter().flat_map(|x| limbs_to_le_bytes(&to_canonical(x)));
+    assert_eq!(publics.collect::<Vec<u8>>(), fixture("sapling/golden-output.public"));
+    assert_eq!(hex::encode(proofs[0].to_bytes()), hex::encode(fixture("sapling/golden-output.proof")));
+}
+
+#[test]
+fn sha256_is_proved_as_by_groth16() {
+    let run = run("sha256", &example_params("sha256"));
+    assert_eq!(run.r1cs.constraints(), 44_874, "a preimage of 512 bits");
+    check_development_key(&run);
+}
+
+#[test]
+fn merkle_poseidon_is_proved_as_by_groth16_in_every_partition() {
+    let run = run("merkle-poseidon", &example_params("merkle-poseidon"));
+    assert_eq!(run.assignments.len(), 3);
+    check_development_key(&run);
+}
