@@ -24,6 +24,7 @@ test: lint wasm-toolchain sapling-keys ## Everything CI runs: format, lints, all
 	cargo build --locked --package zkhost
 	ZKHOST=target/debug/zkhost scripts/build-guests.sh
 	cargo test --workspace --locked
+	cargo test --package zkhost-engine --features shuttle --test arena_shuttle --locked
 	cd guest-circuits && cargo test --workspace --locked
 
 .PHONY: lint

@@ -99,15 +99,20 @@ pub trait Prover: Send + Sync {
 
     /// Prove with r = s = 0, re-randomise with fresh randomness of the host, verify, return.
     fn prove(&self, assignment: &Assignment) -> Result<Proof, ProveError> {
+        let proof = self.prove_unverified(assignment)?;
+        self.bound().verify(&self.describe(), &proof, assignment)?;
+        Ok(proof)
+    }
+
+    /// [`Self::prove`] without its last step, for callers that verify elsewhere, before anyone sees the proof.
+    fn prove_unverified(&self, assignment: &Assignment) -> Result<Proof, ProveError> {
         let bound = self.bound();
         bound.r1cs.check_dimensions(assignment).map_err(ProveError::Mismatch)?;
         let base = self.base(assignment)?;
-        let proof = match base.randomise(&bound.key.vk, &mut OsRng) {
-            Some(proof) => proof,
-            None => base.randomise_identity(&bound.key.vk, &self.base_b_g1(assignment)?, &mut OsRng),
-        };
-        bound.verify(&self.describe(), &proof, assignment)?;
-        Ok(proof)
+        match base.randomise(&bound.key.vk, &mut OsRng) {
+            Some(proof) => Ok(proof),
+            None => Ok(base.randomise_identity(&bound.key.vk, &self.base_b_g1(assignment)?, &mut OsRng)),
+        }
     }
 
     /// The proof by Groth16's own r and s, byte for byte that of every prover for the same key and witness. Not for use: a

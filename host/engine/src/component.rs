@@ -1,0 +1,136 @@
+//! Jobs whose assignments a circuit component writes, in its sandbox.
+
+use crate::device::Stop;
+use crate::scheduler::SynthesisFault;
+use crate::synthesis::Synthesis;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use zkhost_groth16::assignment::{SegmentLimits, SegmentWriter};
+use zkhost_groth16::{Encoding, R1cs};
+use zkhost_runtime::{Circuit, Fault, Input, Job, Layout, Level, Observer, Place, RunError};
+
+/// One input of a component. Instances are kept between segments of one partition and end with it, as the memory that the
+/// budget gives for them does.
+pub struct ComponentJob {
+    circuit: Circuit,
+    params: Vec<u8>,
+    input: Input,
+    partitions: u32,
+    encoding: Encoding,
+    segments: Vec<SegmentLimits>,
+    watch: Arc<Watch>,
+    /// Opened jobs that write nothing now, by partition.
+    idle: Mutex<HashMap<u32, Vec<Job>>>,
+    /// The first run that failed.
+    error: Mutex<Option<RunError>>,
+}
+
+impl ComponentJob {
+    /// A job of these parameters and this input. `shape` is what the circuit recorded for the parameters, `layout` what it
+    /// plans; the observer hears of all runs.
+    pub fn new(
+        circuit: &Circuit,
+        params: &[u8],
+        input: &Input,
+        (layout, shape): (&Layout, &R1cs),
+        observer: Arc<dyn Observer>,
+    ) -> Result<Self, RunError> {
+        let watch = Arc::new(Watch { observer, stop: Mutex::default() });
+        Ok(Self {
+            segments: circuit.segment_limits(layout, shape)?,
+            circuit: circuit.observed(watch.clone()),
+            params: params.to_vec(),
+            input: input.clone(),
+            partitions: layout.partitions,
+            encoding: layout.encoding,
+            watch,
+            idle: Mutex::default(),
+            error: Mutex::default(),
+        })
+    }
+
+    /// What went wrong first in its runs, in full, if anything did. The engine tells it as a sentence.
+    pub fn take_error(&self) -> Option<RunError> {
+        self.error.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn job(&self, partition: u32) -> Result<Job, RunError> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).get_mut(&partition).and_then(Vec::pop);
+        idle.map_or_else(|| self.circuit.open(&self.params, &self.input), Ok)
+    }
+
+    fn write(&self, partition: u32, segment: u32, writer: SegmentWriter) -> Result<SegmentWriter, RunError> {
+        let mut job = self.job(partition)?;
+        let writer = job.assign(partition, segment, writer)?;
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.entry(partition).or_default().push(job);
+        Ok(writer)
+    }
+}
+
+impl Synthesis for ComponentJob {
+    fn partitions(&self) -> u32 {
+        self.partitions
+    }
+
+    fn encoding(&self) -> Encoding {
+        self.encoding
+    }
+
+    fn segments(&self) -> &[SegmentLimits] {
+        &self.segments
+    }
+
+    fn guest_bytes(&self) -> u64 {
+        self.circuit.limits().memory_bytes
+    }
+
+    fn assign(
+        &self,
+        partition: u32,
+        segment: u32,
+        writer: SegmentWriter,
+        stop: &Stop,
+    ) -> Result<SegmentWriter, SynthesisFault> {
+        *self.watch.stop.lock().unwrap_or_else(PoisonError::into_inner) = stop.clone();
+        self.write(partition, segment, writer).map_err(|error| match error.fault {
+            Fault::Cancelled => SynthesisFault::Cancelled,
+            _ => {
+                let sentence = error.to_string();
+                self.error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                SynthesisFault::Guest(sentence)
+            }
+        })
+    }
+
+    fn end_partition(&self, partition: u32) {
+        let ended = self.idle.lock().unwrap_or_else(PoisonError::into_inner).remove(&partition);
+        // Zeroing guests takes time; the lock is free meanwhile.
+        drop(ended);
+    }
+}
+
+/// The caller's observer, and the engine's wish to stop.
+struct Watch {
+    observer: Arc<dyn Observer>,
+    /// All segments of a job have the same.
+    stop: Mutex<Stop>,
+}
+
+impl Observer for Watch {
+    fn wants_logs(&self) -> bool {
+        self.observer.wants_logs()
+    }
+
+    fn log(&self, place: Place, level: Level, line: &str) {
+        self.observer.log(place, level, line);
+    }
+
+    fn progress(&self, place: Place, done: u64) {
+        self.observer.progress(place, done);
+    }
+
+    fn cancelled(&self) -> bool {
+        self.stop.lock().unwrap_or_else(PoisonError::into_inner).is_set() || self.observer.cancelled()
+    }
+}
