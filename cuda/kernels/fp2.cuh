@@ -37,20 +37,20 @@ struct Fp2 {
     ZK_INLINE Fp2 doubled() const { return Fp2{c.doubled()}; }
 
     friend ZK_INLINE Fp2 operator*(const Fp2& a, const Fp2& b) {
-        return Fp2{product_part(a.c, b.c, partner(a.c), partner(b.c))};
+        return Fp2{product_part(a.c, b.c)};
     }
 
     // This lane's part of (a0 b0 - a1 b1) + ((a0 + a1)(b0 + b1) - a0 b0 - a1 b1) u. Each lane makes the product of its own
     // halves and half the rows of the third product, and they exchange what they made: 2.5 products for both lanes, and a
     // reduction each.
-    static __device__ __noinline__ Fp product_part(Fp a, Fp b, Fp a_other, Fp b_other) {
+    static __device__ __noinline__ Fp product_part(Fp a, Fp b) {
         constexpr int N = Fp::WORDS, H = N / 2;
         const bool odd = is_odd_lane();
         uint32_t own[2 * N], part[N + H];
         mul_rows<N>(own, a.w, b.w);
         // Sums of two elements below p fit without a reduction.
-        a = unreduced_sum(a, a_other);
-        b = unreduced_sum(b, b_other);
+        a = unreduced_sum(a, partner(a));
+        b = unreduced_sum(b, partner(b));
         uint32_t rows[H];
 #pragma unroll
         for (int i = 0; i < H; i++) rows[i] = odd ? b.w[H + i] : b.w[i];

@@ -10,11 +10,11 @@ using namespace msm;
 
 namespace {
 
-// One block fills a multiprocessor's registers; in G2 with fewer threads, which then spill none.
-template <class F> constexpr uint32_t THREADS = F::LANES == 1 ? 384 : 256;
+// One block fills a multiprocessor's registers.
+constexpr uint32_t THREADS = 384;
 
 // Number of this thread's element-wide group of lanes among all of the grid.
-template <class F> ZK_INLINE uint32_t group_in_grid() { return (blockIdx.x * THREADS<F> + threadIdx.x) / F::LANES; }
+template <class F> ZK_INLINE uint32_t group_in_grid() { return (blockIdx.x * THREADS + threadIdx.x) / F::LANES; }
 template <class F> ZK_INLINE int lane_in_group() { return threadIdx.x % F::LANES; }
 
 template <class F>
@@ -75,7 +75,7 @@ ZK_INLINE void accumulate(const void* bases, const Entry* sorted, const uint32_t
 }  // namespace
 
 #define ZK_KERNELS(group, F)                                                                                           \
-    extern "C" __global__ void __launch_bounds__(THREADS<F>, 1) msm_##group##_accumulate(                              \
+    extern "C" __global__ void __launch_bounds__(THREADS, 1) msm_##group##_accumulate(                                 \
         const void* bases, const Entry* sorted, const uint32_t* total, uint32_t first_share, uint32_t shares,          \
         void* buckets, uint32_t* carry_buckets, void* carries) {                                                       \
         accumulate<F>(bases, sorted, total, first_share, shares, buckets, carry_buckets, carries);                     \

@@ -36,8 +36,6 @@ pub(super) mod sealed {
         type Coordinate: Plain;
         /// Lanes of a warp that hold one point.
         const LANES: usize;
-        /// Threads in a block of the accumulating kernel.
-        const ACCUMULATE_THREADS: usize;
         /// Entries that one launch may be given so that it stays well below 50 ms on a current card.
         const LAUNCH_ENTRIES_MAX: usize;
         const ACCUMULATE: &'static str;
@@ -68,8 +66,7 @@ impl sealed::Kernels for G1 {
     type Xyzz = [[u64; FP_LIMBS]; 4];
     type Coordinate = [u64; FP_LIMBS];
     const LANES: usize = 1;
-    const ACCUMULATE_THREADS: usize = 384;
-    const LAUNCH_ENTRIES_MAX: usize = 1 << 25;
+    const LAUNCH_ENTRIES_MAX: usize = 1 << 26;
     const ACCUMULATE: &'static str = "msm_g1_accumulate";
     const ADD_CARRIES: &'static str = "msm_g1_add_carries";
     const SUM_SEGMENTS: &'static str = "msm_g1_sum_segments";
@@ -100,7 +97,6 @@ impl sealed::Kernels for G2 {
     type Xyzz = [[u64; 2 * FP_LIMBS]; 4];
     type Coordinate = [u64; 2 * FP_LIMBS];
     const LANES: usize = 2;
-    const ACCUMULATE_THREADS: usize = 256;
     const LAUNCH_ENTRIES_MAX: usize = 1 << 24;
     const ACCUMULATE: &'static str = "msm_g2_accumulate";
     const ADD_CARRIES: &'static str = "msm_g2_add_carries";

@@ -15,8 +15,10 @@ use crate::{
 };
 
 const THREADS: usize = 128;
-/// Segments of buckets, over all sets, that keep a large device busy.
-const SEGMENTS: usize = 1 << 15;
+/// Of the accumulating kernels.
+const ACCUMULATE_THREADS: usize = 384;
+/// Lanes, over all sets, that sum segments of buckets: they keep a large device busy.
+const SEGMENT_LANES: usize = 1 << 15;
 /// Buckets of a segment, at least.
 const SEGMENT_LEN_MIN: usize = 4;
 /// Segments that a group of lanes adds when sums are taken over all of them.
@@ -39,12 +41,14 @@ struct Shape {
 
 impl Shape {
     fn new<G: Group>(windows: &Windows, entries_max: usize, resident_threads: usize) -> Self {
-        let per_block = G::ACCUMULATE_THREADS / G::LANES;
+        let per_block = ACCUMULATE_THREADS / G::LANES;
         let shares_per_launch =
             (resident_threads / G::LANES).min(entries_max.next_multiple_of(per_block)).max(per_block);
         let launches = entries_max.div_ceil(G::LAUNCH_ENTRIES_MAX).max(1);
-        let segment_len =
-            (windows.buckets() / SEGMENTS).next_power_of_two().max(SEGMENT_LEN_MIN).min(1 << windows.set_log2());
+        let segment_len = (windows.buckets() * G::LANES / SEGMENT_LANES)
+            .next_power_of_two()
+            .max(SEGMENT_LEN_MIN)
+            .min(1 << windows.set_log2());
         let segments_log2 = windows.set_log2() - segment_len.ilog2();
         let groups_per_block = THREADS / G::LANES;
         let slices = ((1 << segments_log2) / 2 / (SEGMENTS_PER_GROUP * groups_per_block)).clamp(1, SLICES_MAX);
@@ -70,8 +74,8 @@ impl Shape {
 /// The accumulating kernel, and the threads of it that the device holds at a time.
 fn accumulate_kernel<G: Group>(device: &Device) -> Result<(Kernel, usize), CudaError> {
     let kernel = device.kernel(G::ACCUMULATE)?;
-    let blocks = kernel.blocks_per_multiprocessor(G::ACCUMULATE_THREADS as u32, 0)?.max(1);
-    Ok((kernel, (blocks * device.multiprocessors()) as usize * G::ACCUMULATE_THREADS))
+    let blocks = kernel.blocks_per_multiprocessor(ACCUMULATE_THREADS as u32, 0)?.max(1);
+    Ok((kernel, (blocks * device.multiprocessors()) as usize * ACCUMULATE_THREADS))
 }
 
 /// Scratch that one [`sum`] takes, its result included, over a plan of up to `scalars_max` scalars of full size.
@@ -139,10 +143,10 @@ fn fill_buckets<G: Group>(
         let mut launch = stream.launch_builder(accumulate);
         launch.arg(&bases).arg(&plan.sorted).arg(&plan.total).arg(&first_share).arg(&shares);
         launch.arg(&buckets).arg(&carry_buckets).arg(&carries);
-        let blocks = shape.shares_per_launch * G::LANES / G::ACCUMULATE_THREADS;
+        let blocks = shape.shares_per_launch * G::LANES / ACCUMULATE_THREADS;
         // SAFETY: the plan's points were checked to lie in `bases`, its buckets are those of its windows, and there is a
         // place for the carry of every share of this grid, whose threads are a multiple of the block's.
-        unsafe { launch.launch(grid(blocks, G::ACCUMULATE_THREADS as u32, 0)) }.doing("adding points to buckets")?;
+        unsafe { launch.launch(grid(blocks, ACCUMULATE_THREADS as u32, 0)) }.doing("adding points to buckets")?;
     }
     let add_carries = stream.device().kernel(G::ADD_CARRIES)?;
     for (level, &len) in levels.iter().enumerate() {
