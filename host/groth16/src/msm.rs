@@ -5,8 +5,8 @@
 //! weighted by running sums. Windows, and equal pieces of a window's sorted terms whatever their buckets, are the tasks: no
 //! choice of scalars makes a piece longer, and no lock is held anywhere.
 //!
-//! Everything is exact for infinities, repeated points and opposite points. What is computed from scalars is zeroed after
-//! use; that memory is accessed and time is spent according to them is inherent in the algorithm.
+//! Everything is exact for infinities, repeated points and opposite points. Digits, sorted terms and tiles of points are
+//! zeroed after use, the few projective sums of windows are not; that memory is accessed and time is spent according to them is inherent in the algorithm.
 
 mod coordinate;
 mod digits;
@@ -20,6 +20,7 @@ pub use pairwise::Summable;
 pub(crate) use pairwise::{POINTS_PER_TILE, Tile};
 pub use terms::{Plan, Query, SecretSignedScalars, Terms};
 
+use crate::secret::SecretBuffer;
 use group::Group;
 use rayon::prelude::*;
 
@@ -41,8 +42,9 @@ pub fn sum<P: Summable>(points: &[P], indices: &[u32]) -> P::Sum {
     let pieces = indices.par_chunks(window::ENTRIES_PER_PIECE);
     pieces
         .map(|piece| {
-            let entries = piece.iter().map(|&index| window::Entry::new(index, false));
-            window::weighted_sum(points, &entries.collect::<Vec<_>>(), &window::Buckets::all_in_first())
+            let mut entries = SecretBuffer::zeros(piece.len());
+            entries.iter_mut().zip(piece).for_each(|(entry, &index)| *entry = window::Entry::new(index, false));
+            window::weighted_sum(points, &entries, &window::Buckets::all_in_first())
         })
         .reduce(P::Sum::identity, |a, b| a + b)
 }

@@ -149,6 +149,15 @@ impl<P: Summable> Tile<P> {
     }
 }
 
+impl<P: Summable> Drop for Tile<P> {
+    fn drop(&mut self) {
+        // Which buckets the points were in is their scalars' digits.
+        self.runs.clear();
+        self.runs.resize(self.runs.capacity(), Run { bucket: 0, points: 0 });
+        zeroize::optimization_barrier(self.runs.as_slice());
+    }
+}
+
 /// What the slope of the line through both points is divided by; something else where no slope is needed.
 #[inline]
 fn denominator<P: Summable>(p: &P, q: &P) -> P::Coordinate {

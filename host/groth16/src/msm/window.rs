@@ -11,6 +11,10 @@ use rayon::prelude::*;
 /// Sorted terms one task sums.
 pub(super) const ENTRIES_PER_PIECE: usize = 1 << 14;
 
+/// Points copied together out of the key, where they lie far apart: loads that do not wait for each other, so that their
+/// cache misses overlap.
+const POINTS_GATHERED: usize = 32;
+
 /// A point to add or subtract: its index, and the sign in bit 31.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(transparent)]
@@ -19,7 +23,7 @@ pub(super) struct Entry(u32);
 impl Entry {
     #[inline]
     pub fn new(point: u32, negative: bool) -> Self {
-        debug_assert!(point >> 31 == 0, "a key has fewer than 2^31 points in a section");
+        assert!(point >> 31 == 0, "a key has fewer than 2^31 points in a section");
         Self(point | u32::from(negative) << 31)
     }
 
@@ -92,6 +96,7 @@ pub(super) fn weighted_sum<P: Summable>(points: &[P], entries: &[Entry], buckets
 /// The sum of bucket number times point over some consecutive entries of the sorted list, the first of which has index `first`.
 fn weighted_sum_from<P: Summable>(points: &[P], entries: &[Entry], first: usize, buckets: &Buckets) -> P::Sum {
     let mut tile = Tile::new(entries.len());
+    let mut gathered = SecretBuffer::zeros(POINTS_GATHERED);
     let mut weighted = Weighted::new();
     let mut end = entries.len();
     // From the highest bucket down, as the running sum goes.
@@ -100,12 +105,17 @@ fn weighted_sum_from<P: Summable>(points: &[P], entries: &[Entry], first: usize,
         tile.clear();
         let mut bucket = buckets.of(first + start);
         let mut bucket_end = buckets.ends[bucket - 1] as usize;
-        for (index, entry) in (first + start..).zip(&entries[start..end]) {
-            while bucket_end <= index {
-                bucket += 1;
-                bucket_end = buckets.ends[bucket - 1] as usize;
+        for (index, entries) in
+            (first + start..).step_by(POINTS_GATHERED).zip(entries[start..end].chunks(POINTS_GATHERED))
+        {
+            gathered.iter_mut().zip(entries).for_each(|(gathered, entry)| *gathered = points[entry.point()]);
+            for ((index, entry), point) in (index..).zip(entries).zip(gathered.iter()) {
+                while bucket_end <= index {
+                    bucket += 1;
+                    bucket_end = buckets.ends[bucket - 1] as usize;
+                }
+                tile.push(bucket as u32, point, entry.is_negative());
             }
-            tile.push(bucket as u32, &points[entry.point()], entry.is_negative());
         }
         for (bucket, sum) in tile.sums().rev() {
             weighted.add(bucket, sum);

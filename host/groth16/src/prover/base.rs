@@ -1,5 +1,6 @@
 //! The proof with r = s = 0, and how it becomes one that reveals nothing.
 
+use crate::scalar::SecretScalars;
 use crate::{Proof, Scalar, VerifyingKey};
 use blstrs::{G1Projective, G2Projective};
 use ff::Field;
@@ -20,32 +21,32 @@ pub struct BaseProof {
 
 impl BaseProof {
     /// (rho^-1 A0, rho B0 + rho sigma delta, C0 + sigma A0), rho uniform and not zero, sigma uniform: distributed as
-    /// Groth16's own proofs, but for a distance of 1/r, without B in G1. Formula (3) of `reference/prover-algebra.md`.
+    /// Groth16's own proofs, but for a distance of 1/r, without B in G1. Formula (3) of `ALGEBRA.md`.
     ///
     /// None if A0 is the identity, which no rho can hide.
     pub fn randomise(&self, vk: &VerifyingKey, rng: &mut impl RngCore) -> Option<Proof> {
         if self.a.is_identity().into() {
             return None;
         }
-        let (rho, inverse) = loop {
-            let rho = Scalar::random(&mut *rng);
-            if let Some(inverse) = Option::<Scalar>::from(rho.invert()) {
-                break (rho, inverse);
-            }
-        };
-        let sigma = Scalar::random(rng);
+        let mut blinding = SecretScalars::zeros(3);
+        let [rho, inverse, sigma] = &mut blinding[..] else { unreachable!("three were asked for") };
+        while rho.is_zero_vartime() {
+            *rho = Scalar::random(&mut *rng);
+        }
+        *inverse = rho.invert().expect("rho is not zero");
+        *sigma = Scalar::random(rng);
         Some(Proof {
-            a: (self.a * inverse).to_affine(),
-            b: ((self.b + vk.delta_g2 * sigma) * rho).to_affine(),
-            c: (self.c + self.a * sigma).to_affine(),
+            a: (self.a * *inverse).to_affine(),
+            b: ((self.b + vk.delta_g2 * *sigma) * *rho).to_affine(),
+            c: (self.c + self.a * *sigma).to_affine(),
         })
     }
 
     /// The case that [`Self::randomise`] leaves: Groth16's own blinding with uniform r and s; `b_g1` is B0 in G1.
     pub fn randomise_identity(&self, vk: &VerifyingKey, b_g1: &G1Projective, rng: &mut impl RngCore) -> Proof {
-        let r = Scalar::random(&mut *rng);
-        let s = Scalar::random(rng);
-        self.blind(vk, b_g1, r, s)
+        let mut blinding = SecretScalars::zeros(2);
+        blinding.iter_mut().for_each(|scalar| *scalar = Scalar::random(&mut *rng));
+        self.blind(vk, b_g1, blinding[0], blinding[1])
     }
 
     /// (A0 + r delta, B0 + s delta, C0 + s A0 + r B0 + r s delta), `b_g1` being B0 in G1.
