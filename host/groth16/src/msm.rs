@@ -6,7 +6,8 @@
 //! choice of scalars makes a piece longer, and no lock is held anywhere.
 //!
 //! Everything is exact for infinities, repeated points and opposite points. Digits, sorted terms and tiles of points are
-//! zeroed after use, the few projective sums of windows are not; that memory is accessed and time is spent according to them is inherent in the algorithm.
+//! zeroed after use, the few projective sums of windows are not. That memory is accessed and time is spent according to
+//! scalars is inherent in the algorithm.
 
 mod coordinate;
 mod digits;

@@ -183,6 +183,20 @@ impl R1cs {
             }
         });
     }
+
+    /// (A z)(B z), row by row, as [`Self::evaluate_into`] writes one of them: without memory for either factor.
+    ///
+    /// Panics as that does.
+    pub fn evaluate_products_into(&self, z: &[Scalar], out: &mut [Scalar]) {
+        assert_eq!(z.len(), self.variables(), "z has one element for each variable");
+        let (a, b, coefficients) = (self.matrix(MatrixId::A), self.matrix(MatrixId::B), self.coefficients());
+        let out = &mut out[..self.constraints()];
+        out.par_chunks_mut(ROWS_PER_TASK).enumerate().for_each(|(task, out)| {
+            for (row, out) in (task * ROWS_PER_TASK..).zip(out) {
+                *out = dot(a, row, &coefficients, z) * dot(b, row, &coefficients, z);
+            }
+        });
+    }
 }
 
 /// The product of one row and z.

@@ -11,62 +11,47 @@ const ELEMENTS_PER_TASK: usize = 4096;
 
 /// For quotient points: A B at eta * omega^j, j in natural order; n elements, four transforms.
 pub fn coset_products(r1cs: &R1cs, z: &[Scalar], domain: &Domain) -> SecretScalars {
-    let [mut a, mut b] = Factors::new(r1cs, z, domain).0;
-    rayon::join(|| to_coset(&mut a, domain), || to_coset(&mut b, domain));
-    multiply(&mut a, &b);
-    domain.bit_reverse(&mut a);
-    a
+    let mut products = products_on_coset(r1cs, z, domain);
+    domain.bit_reverse(&mut products);
+    products
 }
 
 /// For the monomial basis: the coefficients of the quotient of A B by X^n - 1; n - 1 elements and a zero, six transforms.
 ///
 /// With A B = low + X^n high, its remainder modulo X^n - 1 is low + high, modulo X^n + 1 low - high; the quotient is high,
 /// half the difference. The remainders' values are the products on the domain and on its coset, so C is not needed: where
-/// the constraints hold the first of them is C.
+/// the constraints hold the first of them is C. Both factors are evaluated again for the domain, which is cheap, so that
+/// no more than two vectors of the domain's size are ever held.
 pub fn coefficients(r1cs: &R1cs, z: &[Scalar], domain: &Domain) -> SecretScalars {
-    let factors = Factors::new(r1cs, z, domain);
-    let mut sum = factors.product();
-    let [mut a, mut b] = factors.0;
-    rayon::join(
-        || domain.interpolate(&mut sum),
-        || {
-            rayon::join(|| to_coset(&mut a, domain), || to_coset(&mut b, domain));
-            multiply(&mut a, &b);
-            drop(b);
-            domain.interpolate_coset(&mut a);
-        },
-    );
+    let mut difference = products_on_coset(r1cs, z, domain);
+    domain.interpolate_coset(&mut difference);
+    let mut sum = SecretScalars::zeros(domain.size());
+    r1cs.evaluate_products_into(z, &mut sum);
+    domain.bit_reverse(&mut sum);
+    domain.interpolate(&mut sum);
     let half = Scalar::from(2).invert().expect("two is not zero");
-    let pairs = sum.par_chunks_mut(ELEMENTS_PER_TASK).zip(a.par_chunks(ELEMENTS_PER_TASK));
+    let pairs = sum.par_chunks_mut(ELEMENTS_PER_TASK).zip(difference.par_chunks(ELEMENTS_PER_TASK));
     pairs.for_each(|(sum, difference)| sum.iter_mut().zip(difference).for_each(|(s, d)| *s = (*s - d) * half));
     sum
 }
 
-/// A and B on the domain, bit-reversed.
-struct Factors([SecretScalars; 2]);
-
-impl Factors {
-    fn new(r1cs: &R1cs, z: &[Scalar], domain: &Domain) -> Self {
-        let mut a = SecretScalars::zeros(domain.size());
-        let mut b = SecretScalars::zeros(domain.size());
-        r1cs.evaluate_into(MatrixId::A, z, &mut a);
-        r1cs.evaluate_into(MatrixId::B, z, &mut b);
-        // The rows "public * 0 = 0", the one's first.
-        let publics = ..=r1cs.public_count as usize;
-        a[r1cs.constraints()..][publics].copy_from_slice(&z[publics]);
-        rayon::join(|| domain.bit_reverse(&mut a), || domain.bit_reverse(&mut b));
-        Self([a, b])
-    }
-
-    fn product(&self) -> SecretScalars {
-        let mut product = SecretScalars::zeros(self.0[0].len());
-        product.copy_from_slice(&self.0[0]);
-        multiply(&mut product, &self.0[1]);
-        product
-    }
+/// A B on the coset, bit-reversed.
+fn products_on_coset(r1cs: &R1cs, z: &[Scalar], domain: &Domain) -> SecretScalars {
+    let mut a = SecretScalars::zeros(domain.size());
+    let mut b = SecretScalars::zeros(domain.size());
+    r1cs.evaluate_into(MatrixId::A, z, &mut a);
+    r1cs.evaluate_into(MatrixId::B, z, &mut b);
+    // The rows "public * 0 = 0", the one's first.
+    let publics = ..=r1cs.public_count as usize;
+    a[r1cs.constraints()..][publics].copy_from_slice(&z[publics]);
+    rayon::join(|| to_coset(&mut a, domain), || to_coset(&mut b, domain));
+    multiply(&mut a, &b);
+    a
 }
 
+/// From values on the domain, in natural order, to values on the coset, bit-reversed.
 fn to_coset(values: &mut [Scalar], domain: &Domain) {
+    domain.bit_reverse(values);
     domain.interpolate(values);
     domain.evaluate_coset(values);
 }
