@@ -21,7 +21,7 @@ demo: guests sapling-keys ## Prove and verify Zcash Sapling Spend and Output, fr
 
 .PHONY: test
 test: lint wasm-toolchain sapling-keys ## Everything CI runs: format, lints, all tests.
-	cargo build --locked --package zkhost
+	cargo test --workspace --locked --no-run
 	ZKHOST=target/debug/zkhost scripts/build-guests.sh
 	cargo test --workspace --locked
 	cargo test --package zkhost-engine --features shuttle --test arena_shuttle --locked

@@ -3,7 +3,7 @@
 # knows neither, proves and verifies. Everything it makes is in build/demo.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-zkhost=target/release/zkhost
+zkhost=${ZKHOST:-target/release/zkhost}
 demo=build/demo
 rm -rf $demo
 mkdir -p $demo

@@ -7,4 +7,4 @@ if [ -f $folder/sapling-spend.params ] && [ -f $folder/sapling-output.params ]; 
     echo "Sapling keys: $folder"
     exit 0
 fi
-cargo run --quiet --locked -p zkhost-tests --example sapling_keys -- $folder
+cargo run --quiet --locked --package sapling-keys -- $folder
