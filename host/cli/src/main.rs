@@ -4,6 +4,7 @@ mod build;
 mod circuit;
 mod commands;
 mod device;
+mod engine;
 mod error;
 mod files;
 mod interrupt;
@@ -51,6 +52,7 @@ enum Command {
     Prove(commands::prove::ProveArgs),
     Verify(commands::verify::VerifyArgs),
     Bench(commands::bench::BenchArgs),
+    Trace(commands::trace::TraceArgs),
     /// Print a shell's completions of this command
     ///
     /// For bash: `zkhost completions bash > ~/.local/share/bash-completion/completions/zkhost`
@@ -87,6 +89,7 @@ fn run(command: &Command, output: Output) -> anyhow::Result<()> {
         Command::Prove(args) => commands::prove::run(args, output),
         Command::Verify(args) => commands::verify::run(args, output),
         Command::Bench(args) => commands::bench::run(args, output),
+        Command::Trace(args) => commands::trace::run(args, output),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "zkhost", &mut script);

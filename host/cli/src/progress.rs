@@ -45,11 +45,15 @@ impl Stages {
 
     /// Do `steps` things, of which `work` reports each on the bar, and note how long they took.
     pub fn count<T>(&mut self, name: &'static str, steps: u64, work: impl FnOnce(&ProgressBar) -> T) -> T {
-        let bar = Bar::new(self.output, name, steps);
         let start = Instant::now();
-        let outcome = work(&bar.bar);
+        let outcome = self.watch(name, steps, work);
         self.add(name, start.elapsed());
         outcome
+    }
+
+    /// Do `steps` things with a bar, and note nothing.
+    pub fn watch<T>(&self, name: &'static str, steps: u64, work: impl FnOnce(&ProgressBar) -> T) -> T {
+        work(&Bar::new(self.output, name, steps).bar)
     }
 
     /// Note the time of a stage; stages of one name add up.

@@ -346,3 +346,16 @@ fn zeto_i186_keys_without_a_second_phase_are_refused_unless_a_flag_for_tests_is_
     workplace.check_failure(verify, 3, &["forgeable.vk", "delta equals its gamma", "forge"]);
     workplace.check_failure(&format!("{verify} --insecure-without-phase2"), 1, &["the proof is not valid"]);
 }
+
+#[test]
+fn a_trace_says_where_the_time_of_a_run_went() {
+    let workplace = proved();
+    workplace.json(&format!("prove {OUTPUT} --key key.zkimage --input {INPUT} --out traced.proof --trace run.json"));
+    let answer = workplace.json("trace run.json --svg run.svg");
+    let names: Vec<_> = answer["categories"].as_array().unwrap().iter().map(|category| &category["name"]).collect();
+    for expected in ["synthesis", "proving", "verification", "assembly"] {
+        assert!(names.contains(&&json!(expected)), "{names:?}");
+    }
+    assert_eq!(answer["devices"].as_array().unwrap().len(), 1);
+    assert!(workplace.read("run.svg").starts_with(b"<svg"));
+}

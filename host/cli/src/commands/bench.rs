@@ -1,7 +1,6 @@
 //! `zkhost bench`
 
-use crate::circuit::{CircuitArgs, Job};
-use crate::commands::prove::prove_partitions;
+use crate::circuit::{CircuitArgs, Job, Loaded};
 use crate::device::DeviceArgs;
 use crate::keys;
 use crate::output::Output;
@@ -12,6 +11,7 @@ use serde::Serialize;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use zkhost_groth16::{ProveError, Prover};
 
 /// Runs at most.
 const RUNS_MAX: u32 = 1_000;
@@ -76,6 +76,33 @@ pub fn run(args: &BenchArgs, output: Output) -> Result<()> {
     }
     if let Some((prover, constraints, partitions)) = result {
         output.result(&BenchResult { runs: args.runs, prover, constraints, partitions, stages: medians(&runs) });
+    }
+    Ok(())
+}
+
+/// Prove all partitions, one stage after the other, so that each has a time of its own. As many partitions are assigned
+/// together as there are threads.
+fn prove_partitions(loaded: &Loaded, job: &Job<'_>, prover: &dyn Prover, stages: &mut Stages) -> Result<()> {
+    let partitions = job.layout.partitions;
+    let step = u32::try_from(rayon::current_num_threads()).unwrap_or(u32::MAX);
+    let mut next = 0;
+    while next < partitions {
+        let range = next..next.saturating_add(step).min(partitions);
+        next = range.end;
+        let assignments = stages.run("assign", || loaded.assign(job, range.clone()))?;
+        stages.count("prove", u64::from(partitions), |bar| -> Result<()> {
+            for (partition, assignment) in range.zip(assignments) {
+                bar.set_position(u64::from(partition));
+                match prover.prove(&assignment) {
+                    Ok(_) => {}
+                    Err(ProveError::Unsatisfied(broken)) => {
+                        return Err(loaded.name_constraint(partition, broken).into());
+                    }
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            Ok(())
+        })?;
     }
     Ok(())
 }

@@ -8,4 +8,5 @@ pub mod inspect;
 pub mod new;
 pub mod prove;
 pub mod setup;
+pub mod trace;
 pub mod verify;

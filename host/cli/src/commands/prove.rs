@@ -1,19 +1,20 @@
 //! `zkhost prove`
 
-use crate::circuit::{CircuitArgs, Job, Loaded};
+use crate::circuit::{CircuitArgs, Job};
 use crate::device::DeviceArgs;
 use crate::files::{self, Draft};
 use crate::output::Output;
 use crate::progress::{Stage, Stages, Table};
-use crate::{keys, scalars};
+use crate::{engine, keys, scalars};
 use anyhow::Result;
 use clap::Args;
 use serde::Serialize;
 use serde_json::Value;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use zkhost_groth16::{PreparedVerifyingKey, Proof, ProveError, Prover, ProvingKey, Scalar};
+use zkhost_engine::failure::Proved;
+use zkhost_engine::timeline::Timeline;
 
 /// Prove an input
 ///
@@ -43,6 +44,9 @@ pub struct ProveArgs {
     /// Also write the verifying key, in bellman's format
     #[arg(long, value_name = "FILE")]
     vk_out: Option<PathBuf>,
+    /// Also write what was done when, for `zkhost trace` and for Perfetto
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
     #[command(flatten)]
     device: DeviceArgs,
     /// Overwrite a verifying key that exists
@@ -78,7 +82,8 @@ impl fmt::Display for ProveResult {
 pub fn run(args: &ProveArgs, output: Output) -> Result<()> {
     let [component, params] = args.circuit.files();
     let inputs = [component, params, Some(&args.key), Some(&args.input)].map(|path| path.map(AsRef::as_ref));
-    files::check_outputs(&[Some(&args.out), args.public_out.as_deref(), args.vk_out.as_deref()], &inputs)?;
+    let outputs = [Some(args.out.as_path()), args.public_out.as_deref(), args.vk_out.as_deref(), args.trace.as_deref()];
+    files::check_outputs(&outputs, &inputs)?;
     args.vk_out.as_deref().map_or(Ok(()), |path| files::refuse_overwrite(path, args.force))?;
     let mut stages = Stages::new(output);
     let loaded = args.circuit.load(&mut stages)?;
@@ -96,62 +101,28 @@ pub fn run(args: &ProveArgs, output: Output) -> Result<()> {
     }
 
     let job = Job { input: &input, layout: &layout, shape: &shape };
-    let (proofs, publics) = prove_partitions(&loaded, &job, prover.as_ref(), &mut stages)?;
-    let encoded: Vec<u8> = proofs.iter().flat_map(Proof::to_bytes).collect();
-    stages.run("verify", || verify(&key, &encoded, &publics))?;
+    let description = prover.describe();
+    let (Proved { proofs, publics }, timeline) = engine::prove(&loaded, &job, prover.into(), &mut stages)?;
 
     let vk = args.vk_out.as_ref().map(|path| keys::draft_vk(path, &key.vk)).transpose()?;
-    files::write(&args.out, &encoded)?;
+    files::write(&args.out, &proofs)?;
     args.public_out.as_ref().map(|path| scalars::write(path, &publics)).transpose()?;
     vk.map(Draft::keep).transpose()?;
+    args.trace.as_ref().map(|path| write_trace(path, &timeline)).transpose()?;
     output.result(&ProveResult {
         proof: args.out.clone(),
-        bytes: encoded.len(),
+        bytes: proofs.len(),
         partitions: layout.partitions,
         shape: shape.hash().to_string(),
-        prover: prover.describe(),
+        prover: description,
         public: scalars::to_json(&publics),
         stages: stages.finish(),
     });
     Ok(())
 }
 
-/// The proofs of all partitions, and their public inputs. As many partitions are assigned together as there are threads.
-pub fn prove_partitions(
-    loaded: &Loaded,
-    job: &Job<'_>,
-    prover: &dyn Prover,
-    stages: &mut Stages,
-) -> Result<(Vec<Proof>, Vec<Vec<Scalar>>)> {
-    let partitions = job.layout.partitions;
-    let (mut proofs, mut publics) = (Vec::new(), Vec::new());
-    let step = u32::try_from(rayon::current_num_threads()).unwrap_or(u32::MAX);
-    let mut next = 0;
-    while next < partitions {
-        let range = next..next.saturating_add(step).min(partitions);
-        next = range.end;
-        let assignments = stages.run("assign", || loaded.assign(job, range.clone()))?;
-        stages.count("prove", u64::from(partitions), |bar| -> Result<()> {
-            for (partition, assignment) in range.zip(assignments) {
-                bar.set_position(u64::from(partition));
-                match prover.prove(&assignment) {
-                    Ok(proof) => proofs.push(proof),
-                    Err(ProveError::Unsatisfied(broken)) => {
-                        return Err(loaded.name_constraint(partition, broken).into());
-                    }
-                    Err(error) => return Err(error.into()),
-                }
-                publics.push(assignment.publics().to_vec());
-            }
-            Ok(())
-        })?;
-    }
-    Ok((proofs, publics))
-}
-
-/// Verify the very bytes that are handed out.
-fn verify(key: &ProvingKey, encoded: &[u8], publics: &[Vec<Scalar>]) -> Result<()> {
-    let proofs = encoded.chunks(Proof::BYTES).map(Proof::from_bytes).collect::<Result<Vec<_>, _>>()?;
-    let claims: Vec<_> = proofs.iter().zip(publics.iter().map(Vec::as_slice)).collect();
-    Ok(PreparedVerifyingKey::from(&key.vk).verify_batch(&claims)?)
+fn write_trace(path: &Path, timeline: &Timeline) -> Result<()> {
+    let mut bytes = Vec::new();
+    timeline.write_trace(&mut bytes)?;
+    files::write(path, &bytes)
 }
