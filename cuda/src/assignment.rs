@@ -12,6 +12,7 @@ use crate::{
     device::{Stream, grid},
     error::{CudaError, Doing},
     memory::{Arena, Slice},
+    monitor::{Monitor, Work},
     msm::{Packed, Scalars},
 };
 
@@ -62,7 +63,12 @@ impl<'a> DeviceAssignment<'a> {
     ///
     /// # Safety
     /// The assignment must live, unchanged, until the stream has been waited for.
-    pub unsafe fn upload(stream: &Stream, arena: &mut Arena<'a>, assignment: &Assignment) -> Result<Self, CudaError> {
+    pub unsafe fn upload(
+        stream: &Stream,
+        arena: &mut Arena<'a>,
+        assignment: &Assignment,
+        monitor: &Monitor<'_>,
+    ) -> Result<Self, CudaError> {
         let aux = assignment.aux_count() as usize;
         let groups = aux.div_ceil(64);
         let count: usize = assignment.segments().iter().map(|segment| segment.elements().len()).sum();
@@ -77,23 +83,29 @@ impl<'a> DeviceAssignment<'a> {
         let montgomery = arena.take::<Limbs>(count)?;
         let z = arena.take::<Limbs>(head_len + aux)?;
 
-        let limbs: Zeroizing<Vec<Limbs>> = Zeroizing::new(one_and_publics().map(|x| to_canonical(&x)).collect());
-        stream.upload(head, &limbs)?;
-        let limbs: Zeroizing<Vec<Limbs>> = Zeroizing::new(one_and_publics().map(|x| to_montgomery(&x)).collect());
-        stream.upload(z, &limbs)?;
-        // SAFETY: the caller keeps the assignment.
-        unsafe {
-            upload_masks(stream, masks, assignment)?;
-            let mut first = 0;
-            for segment in assignment.segments() {
-                let elements = segment.elements();
-                stream.upload_async(canonical.slice(first, elements.len())?, elements)?;
-                first += elements.len();
+        let bytes = masks.bytes() + canonical.bytes() + 2 * head.bytes();
+        monitor.phase(stream, (Work::Copy, "witness", bytes as u64), || {
+            let limbs: Zeroizing<Vec<Limbs>> = Zeroizing::new(one_and_publics().map(|x| to_canonical(&x)).collect());
+            stream.upload(head, &limbs)?;
+            let limbs: Zeroizing<Vec<Limbs>> = Zeroizing::new(one_and_publics().map(|x| to_montgomery(&x)).collect());
+            stream.upload(z, &limbs)?;
+            // SAFETY: the caller keeps the assignment.
+            unsafe {
+                upload_masks(stream, masks, assignment)?;
+                let mut first = 0;
+                for segment in assignment.segments() {
+                    let elements = segment.elements();
+                    stream.upload_async(canonical.slice(first, elements.len())?, elements)?;
+                    first += elements.len();
+                }
             }
-        }
+            Ok(())
+        })?;
         let packed = Packed { len: aux, masks, ranks, elements: canonical };
         let assigned = Self { head, packed, z };
-        assigned.unpack(stream, totals, montgomery, assignment.encoding())?;
+        monitor.phase(stream, (Work::Kernels, "unpack", 0), || {
+            assigned.unpack(stream, totals, montgomery, assignment.encoding())
+        })?;
         Ok(assigned)
     }
 

@@ -6,8 +6,9 @@ use std::{
     str::FromStr,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
 use cudarc::{
@@ -100,6 +101,7 @@ pub struct Device {
     functions: Mutex<HashMap<&'static str, CudaFunction>>,
     limits: Mutex<MemoryLimits>,
     used_bytes: AtomicUsize,
+    page_locks: AtomicU64,
     name: String,
     number: usize,
     multiprocessors: u32,
@@ -113,8 +115,8 @@ impl fmt::Debug for Device {
 }
 
 impl Device {
-    /// Opens device `number` and loads the kernels.
-    pub fn open(number: usize) -> Result<Arc<Self>, CudaError> {
+    /// Devices that the driver lists.
+    pub fn count() -> Result<usize, CudaError> {
         if IMAGES.is_empty() {
             return Err(CudaError::NoDevice(
                 "this zkhost was built without kernels, because nvcc was not found then".into(),
@@ -124,10 +126,14 @@ impl Device {
         if !unsafe { sys::is_culib_present() } {
             return Err(CudaError::NoDevice("the driver's library libcuda.so is not installed".into()));
         }
-        let count = result::init()
-            .and_then(|()| CudaContext::device_count())
-            .map_err(|e| CudaError::NoDevice(format!("the driver does not start: {e}")))?;
-        if number >= count as usize {
+        let count = result::init().and_then(|()| CudaContext::device_count());
+        Ok(count.map_err(|e| CudaError::NoDevice(format!("the driver does not start: {e}")))? as usize)
+    }
+
+    /// Opens device `number` and loads the kernels.
+    pub fn open(number: usize) -> Result<Arc<Self>, CudaError> {
+        let count = Self::count()?;
+        if number >= count {
             return Err(CudaError::NoDevice(format!("device cuda:{number} does not exist; the driver lists {count}")));
         }
         let context = CudaContext::new(number)
@@ -152,6 +158,7 @@ impl Device {
             functions: Mutex::default(),
             limits: Mutex::default(),
             used_bytes: AtomicUsize::new(0),
+            page_locks: AtomicU64::new(0),
             name,
             number,
             multiprocessors,
@@ -199,6 +206,35 @@ impl Device {
     /// Device memory for `len` values, not initialised.
     pub fn allocate<T: Plain>(self: &Arc<Self>, len: usize) -> Result<Buffer<T>, CudaError> {
         Buffer::new(self, len)
+    }
+
+    /// How often host memory was page-locked for this device, in whichever way.
+    pub fn page_lock_calls(&self) -> u64 {
+        self.page_locks.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn count_page_lock(&self) {
+        self.page_locks.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The NUMA node that the device is attached to; 0 where the system does not tell.
+    pub fn numa_node(&self) -> u32 {
+        use sys::CUdevice_attribute_enum as Attribute;
+        let number = |which| self.context.attribute(which).unwrap_or(0);
+        let (domain, bus, slot) = (
+            number(Attribute::CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID),
+            number(Attribute::CU_DEVICE_ATTRIBUTE_PCI_BUS_ID),
+            number(Attribute::CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID),
+        );
+        let path = format!("/sys/bus/pci/devices/{domain:04x}:{bus:02x}:{slot:02x}.0/numa_node");
+        // The file says -1 where there is one node only.
+        std::fs::read_to_string(path).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+    }
+
+    /// An event that is nowhere yet.
+    pub fn event(self: &Arc<Self>) -> Result<Event, CudaError> {
+        let flags = Some(sys::CUevent_flags::CU_EVENT_DEFAULT);
+        Ok(Event { inner: self.context.new_event(flags).doing("creating an event")? })
     }
 
     /// A new stream of this device.
@@ -356,22 +392,38 @@ impl Stream {
         self.inner.wait(&event).doing("waiting for an event")
     }
 
-    /// An event behind everything queued so far, for timing.
-    pub fn timestamp(&self) -> Result<Timestamp, CudaError> {
-        let event = self.inner.record_event(Some(sys::CUevent_flags::CU_EVENT_DEFAULT)).doing("recording an event")?;
-        Ok(Timestamp { event })
+    /// A new event behind everything queued so far.
+    pub fn timestamp(&self) -> Result<Event, CudaError> {
+        let event = self.device.event()?;
+        self.record(&event)?;
+        Ok(event)
+    }
+
+    /// Puts an event behind everything queued so far; it was elsewhere before, if anywhere.
+    pub fn record(&self, event: &Event) -> Result<(), CudaError> {
+        event.inner.record(&self.inner).doing("recording an event")
     }
 }
 
 /// A point in a stream's time.
-pub struct Timestamp {
-    event: CudaEvent,
+pub struct Event {
+    inner: CudaEvent,
 }
 
-impl Timestamp {
+impl Event {
     /// Milliseconds from this point to `later`, both having been reached; waits for them.
-    pub fn milliseconds_to(&self, later: &Timestamp) -> Result<f32, CudaError> {
-        self.event.elapsed_ms(&later.event).doing("reading a timer")
+    pub fn milliseconds_to(&self, later: &Event) -> Result<f32, CudaError> {
+        self.inner.elapsed_ms(&later.inner).doing("reading a timer")
+    }
+
+    /// The same as a duration.
+    pub fn time_to(&self, later: &Event) -> Result<Duration, CudaError> {
+        Ok(Duration::from_secs_f64(f64::from(self.milliseconds_to(later)?.max(0.0)) / 1e3))
+    }
+
+    /// Whether it has been reached. Does not wait. An error means that it never will be, because the context is lost.
+    pub fn has_fired(&self) -> Result<bool, CudaError> {
+        self.inner.try_is_complete().doing("asking for an event")
     }
 }
 

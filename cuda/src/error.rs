@@ -46,9 +46,37 @@ pub enum CudaError {
     /// A size or an index that the operation does not take.
     #[error("{0}")]
     Unsupported(String),
+    /// The proof is not wanted any more.
+    #[error("the proof was stopped before it was done")]
+    Stopped,
     /// A result that is checked was wrong.
     #[error("the device computed a wrong result: {0}")]
     WrongResult(String),
+}
+
+impl CudaError {
+    /// Whether the device's context is lost with everything in it: each later call would fail, too.
+    pub fn is_sticky(&self) -> bool {
+        use cudarc::driver::sys::CUresult as Code;
+        let Self::Driver { source: DriverError(code), .. } = self else { return false };
+        matches!(
+            code,
+            Code::CUDA_ERROR_ILLEGAL_ADDRESS
+                | Code::CUDA_ERROR_MISALIGNED_ADDRESS
+                | Code::CUDA_ERROR_INVALID_ADDRESS_SPACE
+                | Code::CUDA_ERROR_INVALID_PC
+                | Code::CUDA_ERROR_ILLEGAL_INSTRUCTION
+                | Code::CUDA_ERROR_HARDWARE_STACK_ERROR
+                | Code::CUDA_ERROR_ASSERT
+                | Code::CUDA_ERROR_LAUNCH_FAILED
+                | Code::CUDA_ERROR_LAUNCH_TIMEOUT
+                | Code::CUDA_ERROR_ECC_UNCORRECTABLE
+                | Code::CUDA_ERROR_NVLINK_UNCORRECTABLE
+                | Code::CUDA_ERROR_CONTEXT_IS_DESTROYED
+                | Code::CUDA_ERROR_EXTERNAL_DEVICE
+                | Code::CUDA_ERROR_UNKNOWN
+        )
+    }
 }
 
 /// Names what was being done when the driver failed.

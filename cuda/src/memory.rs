@@ -2,7 +2,7 @@
 
 use std::{marker::PhantomData, sync::Arc};
 
-use cudarc::driver::{DeviceRepr, result};
+use cudarc::driver::{DeviceRepr, result, sys};
 
 use crate::{
     device::Device,
@@ -50,10 +50,6 @@ impl<T: Plain> Buffer<T> {
     /// The device it is on.
     pub fn device(&self) -> &Arc<Device> {
         &self.device
-    }
-
-    fn bytes(&self) -> usize {
-        self.len * size_of::<T>()
     }
 }
 
@@ -141,8 +137,12 @@ pub struct Arena<'a> {
 impl<'a> Arena<'a> {
     /// An arena over all of `memory`.
     pub fn new(memory: &'a Buffer<u8>) -> Self {
-        debug_assert_eq!(memory.bytes(), memory.as_slice().bytes());
-        Self { memory: memory.as_slice(), used_bytes: 0 }
+        Self::over(memory.as_slice())
+    }
+
+    /// An arena over a part of a buffer, which starts as aligned as pieces are to be.
+    pub fn over(memory: Slice<'a, u8>) -> Self {
+        Self { memory, used_bytes: 0 }
     }
 
     /// Bytes that taking `len` values uses up.
@@ -175,8 +175,8 @@ impl<'a> Arena<'a> {
     }
 }
 
-/// Page-locked host memory: copies to and from it run at the link's speed and beside kernels. Zeroed when dropped,
-/// because witnesses pass through it.
+/// Page-locked host memory: copies to and from it, by any device, run at the link's speed and beside kernels. Zeroed when
+/// dropped, because witnesses pass through it.
 pub struct PinnedBuffer<T> {
     pointer: *mut T,
     len: usize,
@@ -193,9 +193,11 @@ impl<T: Plain> PinnedBuffer<T> {
     pub fn new(device: &Arc<Device>, len: usize) -> Result<Self, CudaError> {
         device.bind()?;
         let bytes = len * size_of::<T>();
+        device.count_page_lock();
         // SAFETY: the context is current; the memory is page-aligned, which suits any plain T.
-        let pointer =
-            unsafe { result::malloc_host(bytes.max(1), 0) }.doing("allocating page-locked memory")?.cast::<T>();
+        let pointer = unsafe { result::malloc_host(bytes.max(1), sys::CU_MEMHOSTALLOC_PORTABLE) }
+            .doing("allocating page-locked memory")?
+            .cast::<T>();
         // SAFETY: the allocation is at least so many bytes, and zero bytes are values of T.
         unsafe { std::ptr::write_bytes(pointer.cast::<u8>(), 0, bytes) };
         Ok(Self { pointer, len, device: device.clone() })

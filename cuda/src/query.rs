@@ -9,6 +9,7 @@ use crate::{
     device::{Device, Stream, grid},
     error::{CudaError, Doing},
     memory::{Arena, Buffer, PinnedBuffer, Slice},
+    monitor::{Monitor, Work},
     msm::{Group, Plan, Scalars, Sums, Table, Windows, sum, sum_scratch_bytes},
 };
 
@@ -16,12 +17,15 @@ const THREADS: u32 = 256;
 /// The position of a variable that has no base.
 const POSITION_NONE: u32 = u32::MAX;
 
+/// Places for streamed bases: one that is added up and one that is filled meanwhile.
+const STAGES: usize = 2;
+
 /// Where the bases are.
 enum Bases<G: Group> {
     /// In device memory, with their multiples.
     Resident(Table<G>),
     /// On the host; so many at a time are copied when they are used.
-    Streamed { points: PinnedBuffer<G::Affine>, windows: Windows, chunk: usize },
+    Streamed { points: Arc<PinnedBuffer<G::Affine>>, windows: Windows, chunk: usize },
 }
 
 /// The bases of a query and which variable has which.
@@ -63,47 +67,70 @@ impl<G: Group> Query<G> {
         Ok(Self { bases: Bases::Resident(table), positions: upload_positions(stream, positions)? })
     }
 
-    /// Keeps the bases in page-locked memory.
+    /// Leaves the bases in page-locked memory.
     pub(crate) fn streamed(
         stream: &Stream,
-        bases: &[G::Affine],
+        points: Arc<PinnedBuffer<G::Affine>>,
         windows: Windows,
         chunk: usize,
         positions: Option<Vec<u32>>,
     ) -> Result<Self, CudaError> {
-        let device: &Arc<Device> = stream.device();
-        let mut points = PinnedBuffer::new(device, bases.len())?;
-        points.copy_from_slice(bases);
         Ok(Self { bases: Bases::Streamed { points, windows, chunk }, positions: upload_positions(stream, positions)? })
     }
 
-    /// Queues the sum of the scalars, one for each variable, times their bases; what is streamed is summed here and now.
+    /// Whether the bases are streamed for each sum.
+    pub(crate) fn is_streamed(&self) -> bool {
+        matches!(self.bases, Bases::Streamed { .. })
+    }
+
+    /// Queues the sum of the scalars, one for each variable, times their bases. What is streamed is summed here and now:
+    /// while `stream` adds up one piece, `copies` brings the next. The phases have the query's `name`.
     pub(crate) fn multiply<'a>(
         &self,
-        stream: &Stream,
+        (stream, copies): (&Stream, &Stream),
         arena: &mut Arena<'a>,
         scalars: &Scalars<'_>,
+        (name, monitor): (&'static str, &Monitor<'_>),
     ) -> Result<Pending<'a, G>, CudaError> {
         match &self.bases {
             Bases::Resident(table) => {
                 let scalars = Scalars { positions: self.positions.as_ref().map(Buffer::as_slice), ..*scalars };
-                let plan = Plan::new(stream, arena, &scalars, table.windows(), table.len())?;
-                Ok(Pending::Queued(sum(stream, arena, &plan, table.points())?))
+                monitor.phase(stream, (Work::Kernels, name, 0), || {
+                    let plan = Plan::new(stream, arena, &scalars, table.windows(), table.len())?;
+                    Ok(Pending::Queued(sum(stream, arena, &plan, table.points())?))
+                })
             }
             Bases::Streamed { points, windows, chunk } => {
                 let mut arena = arena.rest();
-                let stage = arena.take::<G::Affine>((*chunk).min(points.len()))?;
+                let stage = arena.take::<G::Affine>(STAGES * (*chunk).min(points.len()))?;
                 let places = arena.take::<u32>(scalars.len())?;
+                let bring = |piece: usize| -> Result<Slice<'_, G::Affine>, CudaError> {
+                    let points = &points[piece * chunk..points.len().min((piece + 1) * chunk)];
+                    let place = stage.slice(piece % STAGES * stage.len() / STAGES, points.len())?;
+                    // What this place held before has been added up when the stream is where it is now.
+                    copies.wait_for(stream)?;
+                    monitor.phase(copies, (Work::Copy, name, size_of_val(points) as u64), || {
+                        // SAFETY: the points never change, and they are freed by the driver, which waits for copies.
+                        unsafe { copies.upload_async(place, points) }
+                    })?;
+                    Ok(place)
+                };
+                let pieces = points.len().div_ceil(*chunk);
                 let mut total = G::Sum::identity();
-                for first in (0..points.len()).step_by(*chunk) {
-                    let piece = &points[first..points.len().min(first + chunk)];
-                    // SAFETY: the points never change, and the sum below is waited for before they can go.
-                    unsafe { stream.upload_async(stage, piece)? };
-                    self.place(stream, first, piece.len(), places)?;
-                    let scalars = Scalars { positions: Some(places), ..*scalars };
+                let mut next = (pieces > 0).then(|| bring(0)).transpose()?;
+                let mut piece = 0;
+                while let Some(bases) = next {
+                    stream.wait_for(copies)?;
+                    next = (piece + 1 < pieces).then(|| bring(piece + 1)).transpose()?;
                     let mut arena = arena.rest();
-                    let plan = Plan::new(stream, &mut arena, &scalars, *windows, piece.len())?;
-                    total += sum::<G>(stream, &mut arena, &plan, stage.slice(0, piece.len())?)?.finish(stream)?;
+                    let sums = monitor.phase(stream, (Work::Kernels, name, 0), || {
+                        self.place(stream, piece * chunk, bases.len(), places)?;
+                        let scalars = Scalars { positions: Some(places), ..*scalars };
+                        let plan = Plan::new(stream, &mut arena, &scalars, *windows, bases.len())?;
+                        sum::<G>(stream, &mut arena, &plan, bases)
+                    })?;
+                    total += sums.finish(stream)?;
+                    piece += 1;
                 }
                 Ok(Pending::Done(total))
             }
@@ -118,8 +145,9 @@ impl<G: Group> Query<G> {
         windows: Windows,
         chunk: Option<usize>,
     ) -> Result<usize, CudaError> {
-        let stage = chunk
-            .map_or(0, |chunk| Arena::bytes_for::<G::Affine>(chunk.min(bases)) + Arena::bytes_for::<u32>(variables));
+        let stage = chunk.map_or(0, |chunk| {
+            Arena::bytes_for::<G::Affine>(STAGES * chunk.min(bases)) + Arena::bytes_for::<u32>(variables)
+        });
         Ok(stage + Plan::scratch_bytes(variables, windows) + sum_scratch_bytes::<G>(device, variables, windows)?)
     }
 
