@@ -22,41 +22,56 @@ pub fn is_reduced(limbs: &Limbs) -> bool {
     limbs.iter().rev().lt(MODULUS.iter().rev())
 }
 
-/// Finds out, while elements pass through, whether all of them are below the modulus.
+/// Finds out, while elements are copied, whether all of them are below the modulus.
 ///
-/// It costs a copy nothing that can be measured: it looks at the top limbs alone, without a branch, and only when one of
-/// them reaches the modulus's own are whole elements compared.
+/// It looks at the top limbs alone, without a branch, and only when one of them reaches the modulus's own are whole
+/// elements compared.
 #[derive(Default)]
 pub struct ReducedCheck {
-    /// Bit 63 is set if any top limb so far is at least the modulus's.
+    /// How many top limbs so far are at least the modulus's.
     suspects: u64,
 }
 
 impl ReducedCheck {
-    /// Look at an element and pass it on.
+    /// Copy elements to `destination` by `copy`, which is given one piece after another, and look at each piece while it is
+    /// in the nearest cache.
+    ///
+    /// Where destination and source differ by less than a vector modulo 4 KiB, which two mapped memories easily do, loads
+    /// wait for stores that they have nothing to do with: a fifth of the speed. That holds for a loop over elements as for
+    /// the processor's string copy, which `memcpy` takes for 4 KiB and more. Below, it takes vectors in an order that does
+    /// not mind, at four fifths of the speed.
     #[inline]
-    pub fn pass(&mut self, element: &Limbs) -> Limbs {
-        // Bit 63 is set if the limb has it itself or, both terms being below 2^63 otherwise, if the difference is negative.
-        self.suspects |= element[3] | (MODULUS[3] - 1).wrapping_sub(element[3]);
-        *element
+    pub fn copy(&mut self, elements: &[Limbs], destination: *const Limbs, mut copy: impl FnMut(&[Limbs])) {
+        const PIECE_ELEMENTS: usize = 512;
+        const SMALL_PIECE_ELEMENTS: usize = 64;
+        let offset = destination.addr().wrapping_sub(elements.as_ptr().addr()) % 4096;
+        let piece = if (1..size_of::<Limbs>()).contains(&offset) { SMALL_PIECE_ELEMENTS } else { PIECE_ELEMENTS };
+        for piece in elements.chunks(piece) {
+            copy(piece);
+            self.look(piece);
+        }
     }
 
-    /// The index of the first element that is not below the modulus, among those that passed.
+    /// Look at elements.
     #[inline]
-    pub fn first_unreduced(self, passed: &[Limbs]) -> Option<usize> {
-        if self.suspects >> 63 == 0 {
+    fn look(&mut self, elements: &[Limbs]) {
+        self.suspects += elements.iter().map(|element| u64::from(element[3] >= MODULUS[3])).sum::<u64>();
+    }
+
+    /// The index of the first element that is not below the modulus, among those looked at.
+    #[inline]
+    pub fn first_unreduced(self, looked_at: &[Limbs]) -> Option<usize> {
+        if self.suspects == 0 {
             return None;
         }
-        passed.iter().position(|element| !is_reduced(element))
+        looked_at.iter().position(|element| !is_reduced(element))
     }
 }
 
 /// The index of the first element that is not below the modulus.
 pub fn first_unreduced(elements: &[Limbs]) -> Option<usize> {
     let mut check = ReducedCheck::default();
-    elements.iter().for_each(|element| {
-        check.pass(element);
-    });
+    check.look(elements);
     check.first_unreduced(elements)
 }
 

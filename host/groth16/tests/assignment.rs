@@ -137,6 +137,27 @@ fn sizes_around_groups_and_tasks_round_trip() {
     }
 }
 
+#[test]
+fn lists_at_every_offset_and_around_the_pieces_copied_at_once_arrive() {
+    for (offset, count) in
+        (0..8).flat_map(|offset| [1usize, 63, 64, 65, 511, 512, 513, 1025].map(|count| (offset, count)))
+    {
+        let mut words: Vec<u64> = (0..offset + 4 * count as u64).collect();
+        let list = offset as usize..;
+        let mut masks = [u64::MAX, 0].repeat(count.div_ceil(64));
+        let last = masks.len() - 2;
+        masks[last] >>= masks.len() * 32 - count;
+
+        let mut w = writer(count, count, 0);
+        w.write_groups(&masks, &words[list.clone()]).unwrap();
+        assert_eq!(w.finish().unwrap().elements().as_flattened(), &words[list.clone()], "{offset}, {count}");
+
+        *words.last_mut().unwrap() = MODULUS[3] + 1;
+        let refused = writer(count, count, 0).write_groups(&masks, &words[list]);
+        assert_eq!(refused, Err(SinkError::UnreducedAux { index: count as u64 - 1 }));
+    }
+}
+
 /// The first refusal of a call stays: later calls and the end meet it too.
 fn check_refusal(mut writer: SegmentWriter, masks: &[u64], elements: &[u64], expected: SinkError) {
     assert_eq!(writer.write_groups(masks, elements), Err(expected.clone()));

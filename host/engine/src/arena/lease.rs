@@ -94,10 +94,13 @@ impl Window for Lease {
         let room = self.layout.element_bytes as usize / size_of::<Limbs>() - self.elements;
         assert!(elements.len() <= room, "a lease has room for the segment's full elements");
         let mut check = ReducedCheck::default();
-        for (i, element) in (self.elements..).zip(elements) {
-            // SAFETY: as for masks; elements start at a multiple of 256 bytes, and `i` is below the room by the assertion.
-            unsafe { self.elements_base().add(i).write(check.pass(element)) };
-        }
+        let mut to = self.elements_base().wrapping_add(self.elements);
+        check.copy(elements, to, |piece| {
+            // SAFETY: as for masks; elements start at a multiple of 256 bytes, and the pieces' lengths add up to
+            // `elements.len()`, for which there is room by the assertion.
+            unsafe { to.copy_from_nonoverlapping(piece.as_ptr(), piece.len()) };
+            to = to.wrapping_add(piece.len());
+        });
         // Counted even if one is refused, so that all of it is zeroed.
         self.elements += elements.len();
         check.first_unreduced(elements)

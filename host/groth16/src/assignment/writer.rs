@@ -120,7 +120,7 @@ pub trait Window: Send + Sync {
     /// Append pairs of masks.
     fn append_masks(&mut self, masks: &[u64]);
     /// Append elements and return the index of the first one that is not below the modulus, if any; what was appended does
-    /// not matter then. Both in one pass: see [`ReducedCheck`].
+    /// not matter then. See [`ReducedCheck::copy`].
     fn append_elements(&mut self, elements: &[Limbs]) -> Option<usize>;
     /// The masks appended so far.
     fn masks(&self) -> &[u64];
@@ -159,7 +159,8 @@ impl Window for HeapWindow {
         let room = self.elements.capacity() - self.elements.len();
         assert!(elements.len() <= room, "the window has room for the segment's full elements");
         let mut check = ReducedCheck::default();
-        self.elements.extend(elements.iter().map(|element| check.pass(element)));
+        let end = self.elements.as_ptr_range().end;
+        check.copy(elements, end, |piece| self.elements.extend_from_slice(piece));
         check.first_unreduced(elements)
     }
 
