@@ -11,6 +11,13 @@
 
 mod coordinate;
 mod digits;
+#[cfg(target_arch = "x86_64")]
+mod lane_sums;
+#[cfg(not(target_arch = "x86_64"))]
+#[path = "msm/no_lanes.rs"]
+mod lane_sums;
+#[cfg(target_arch = "x86_64")]
+mod lanes;
 mod pairwise;
 mod terms;
 mod window;

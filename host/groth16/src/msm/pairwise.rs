@@ -1,6 +1,7 @@
 //! Sums of runs of points, pairwise, in affine coordinates.
 
 use super::coordinate::Coordinate;
+use super::lane_sums::Scratch;
 use crate::Scalar;
 use crate::points::{FpLimbs, G1Point, G2Point, Point};
 use crate::secret::SecretBuffer;
@@ -18,6 +19,10 @@ pub trait Summable: Point<Sum: Sum> {
     fn from_coordinates(x: Self::Coordinate, y: Self::Coordinate) -> Self;
     /// The product by one scalar.
     fn multiply(&self, scalar: &Scalar) -> Self::Sum;
+    /// Memory for sums in vectors' lanes of as many points as this, if the processor has such vectors.
+    fn lanes(points: usize) -> Option<Scratch>;
+    /// [`Scratch::sum_runs`] of these points.
+    fn sum_runs(scratch: &mut Scratch, points: &mut [Self], runs: &[Run]) -> bool;
 }
 
 impl Summable for G1Point {
@@ -32,6 +37,12 @@ impl Summable for G1Point {
     }
     fn multiply(&self, scalar: &Scalar) -> Self::Sum {
         G1Affine::from(*self).to_curve() * scalar
+    }
+    fn lanes(points: usize) -> Option<Scratch> {
+        Scratch::detect(points, 1)
+    }
+    fn sum_runs(scratch: &mut Scratch, points: &mut [Self], runs: &[Run]) -> bool {
+        scratch.sum_runs::<FpLimbs, 1>(bytemuck::cast_slice_mut(points), runs)
     }
 }
 
@@ -48,6 +59,12 @@ impl Summable for G2Point {
     fn multiply(&self, scalar: &Scalar) -> Self::Sum {
         G2Affine::from(*self).to_curve() * scalar
     }
+    fn lanes(points: usize) -> Option<Scratch> {
+        Scratch::detect(points, 2)
+    }
+    fn sum_runs(scratch: &mut Scratch, points: &mut [Self], runs: &[Run]) -> bool {
+        scratch.sum_runs::<[FpLimbs; 2], 2>(bytemuck::cast_slice_mut(points), runs)
+    }
 }
 
 /// Points added at a time: with what is kept for their inversion, 300 KiB in G1, a second-level cache.
@@ -60,12 +77,14 @@ pub(crate) struct Tile<P: Summable> {
     runs: Vec<Run>,
     /// For each pair of a round, last pair first: the product of the denominators before it, and its own.
     products: SecretBuffer<[P::Coordinate; 2]>,
+    lanes: Option<Scratch>,
 }
 
+/// Points of one bucket, side by side.
 #[derive(Clone, Copy)]
-struct Run {
+pub struct Run {
     bucket: u32,
-    points: u32,
+    pub(super) points: u32,
 }
 
 impl<P: Summable> Tile<P> {
@@ -77,6 +96,7 @@ impl<P: Summable> Tile<P> {
             len: 0,
             runs: Vec::with_capacity(capacity),
             products: SecretBuffer::zeros(capacity / 2),
+            lanes: P::lanes(capacity),
         }
     }
 
@@ -108,15 +128,28 @@ impl<P: Summable> Tile<P> {
 
     /// Add up every run, and return buckets and sums, in the order they were pushed.
     pub fn sums(&mut self) -> impl DoubleEndedIterator<Item = (u32, &P)> {
+        self.sum_in_lanes();
         while self.runs.iter().any(|run| run.points > 1) {
             self.halve();
         }
         self.runs.iter().map(|run| run.bucket).zip(&self.points[..self.len])
     }
 
+    /// Add up every run in vectors' lanes; nothing is changed where that cannot be.
+    fn sum_in_lanes(&mut self) {
+        let Self { points, len, runs, lanes, .. } = self;
+        if let Some(scratch) = lanes
+            && runs.len() < *len
+            && P::sum_runs(scratch, &mut points[..*len], runs)
+        {
+            runs.iter_mut().for_each(|run| run.points = 1);
+            *len = runs.len();
+        }
+    }
+
     /// Replace each pair of a run by its sum; an odd point stays. One inversion for all pairs, by Montgomery's trick.
     fn halve(&mut self) {
-        let Self { points, len, runs, products } = self;
+        let Self { points, len, runs, products, .. } = self;
         // Backwards, so that the sums can be written forwards over points that are already read.
         let (mut product, mut pairs, mut end) = (P::Coordinate::NONZERO, 0, *len);
         for run in runs.iter().rev() {
