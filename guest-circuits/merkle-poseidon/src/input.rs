@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use serde::Deserialize;
+use zkhost_guest::gadgets::poseidon::Poseidon;
 use zkhost_guest::{Error, Fr, HexBytes};
 
 use crate::PathValues;
-use crate::poseidon::Hasher;
 
 /// The most levels of a tree.
 const DEPTH_LEVELS_MAX: usize = 4096;
@@ -94,14 +94,14 @@ pub struct Level {
 
 impl Input {
     /// The values of every path. That the root is the right one is left to the constraints.
-    pub(crate) fn values(&self, params: &Params, hasher: &Hasher) -> Result<Vec<PathValues>, Error> {
+    pub(crate) fn values(&self, params: &Params, hasher: &Poseidon) -> Result<Vec<PathValues>, Error> {
         expect_count("paths", self.paths.len(), params.paths as usize)?;
         self.paths.iter().enumerate().map(|(i, path)| path.values(&format!("paths[{i}]"), params, hasher)).collect()
     }
 }
 
 impl Path {
-    fn values(&self, field: &str, params: &Params, hasher: &Hasher) -> Result<PathValues, Error> {
+    fn values(&self, field: &str, params: &Params, hasher: &Poseidon) -> Result<PathValues, Error> {
         let leaf = element(&format!("{field}.leaf"), &self.leaf)?;
         let root = element(&format!("{field}.root"), &self.root)?;
         expect_count(&format!("{field}.levels"), self.levels.len(), params.depth)?;

@@ -4,19 +4,17 @@
 //! which are assigned independently of each other.
 
 mod input;
-mod poseidon;
 
-use zkhost_guest::bellpepper_core::boolean::AllocatedBit;
-use zkhost_guest::bellpepper_core::num::AllocatedNum;
 use zkhost_guest::bellpepper_core::{ConstraintSystem, Index, SynthesisError, Variable};
+use zkhost_guest::gadgets::poseidon::Poseidon;
+use zkhost_guest::gadgets::{WordPass, merkle};
 use zkhost_guest::{Circuit, Error, Fr, Info, Plan, Scope, Synthesis};
 
 pub use input::{Input, Level, Params, Path};
-use poseidon::Hasher;
 
 /// The circuit: for every path its values, or none of them.
 pub struct MerklePoseidon {
-    hasher: Hasher,
+    hasher: Poseidon,
     params: Params,
     /// Aux variables of a level.
     level_aux: u64,
@@ -64,10 +62,14 @@ impl Circuit for MerklePoseidon {
 
     fn blank(params: &Params) -> Result<Self, Error> {
         params.check()?;
-        let hasher = Hasher::new(params.arity).ok_or_else(|| Error::Internal("an arity without constants".into()))?;
+        let hasher = Poseidon::new(params.arity).ok_or_else(|| Error::Internal("an arity without constants".into()))?;
         let mut circuit = MerklePoseidon { hasher, params: params.clone(), level_aux: 0, paths: None };
         let one = Variable::new_unchecked(Index::Input(0));
-        circuit.level_aux = Synthesis::count(|cs| Ok(circuit.level(cs, one, None).map(|_| ())?))?.aux;
+        circuit.level_aux = Synthesis::count(|cs| {
+            merkle::level(cs, &circuit.hasher, one, None)?;
+            Ok(())
+        })?
+        .aux;
         Ok(circuit)
     }
 
@@ -84,7 +86,10 @@ impl Circuit for MerklePoseidon {
 
 impl MerklePoseidon {
     /// The circuit in any constraint system.
-    pub fn constrain<CS: ConstraintSystem<Fr>>(&self, scope: Scope, cs: &mut CS) -> Result<(), SynthesisError> {
+    pub fn constrain<CS>(&self, scope: Scope, cs: &mut CS) -> Result<(), SynthesisError>
+    where
+        CS: ConstraintSystem<Fr, Root = CS> + WordPass,
+    {
         let path = self.paths.as_ref().map(|paths| &paths[scope.partition as usize]);
         let levels = self.params.levels(scope.segments.start).start..self.params.levels(scope.segments.end - 1).end;
         let root = Variable::new_unchecked(Index::Input(1));
@@ -95,9 +100,9 @@ impl MerklePoseidon {
             self.last_variable_below(levels.start)
         };
         for level in levels.clone() {
-            let values = path.map(|path| &path.levels[level]);
-            let mut cs = cs.namespace(|| format!("level {level}"));
-            node = self.level(&mut cs, node, values)?;
+            let values = path.map(|path| (path.levels[level].0, &path.levels[level].1[..]));
+            let cs = cs.namespace(|| format!("level {level}"));
+            node = merkle::level(cs, &self.hasher, node, values)?.parent.get_variable();
         }
         if levels.end == self.params.depth {
             cs.enforce(|| "root", |lc| lc + node, |lc| lc + CS::one(), |lc| lc + root);
@@ -110,41 +115,6 @@ impl MerklePoseidon {
         let leaf = 1;
         let aux = leaf + level as u64 * self.level_aux;
         Variable::new_unchecked(Index::Aux(aux as usize - 1))
-    }
-
-    /// One level: `node` is one of the children, and the hash of the children is the node above.
-    ///
-    /// Exactly one selector bit is set, and the child it selects equals `node`.
-    fn level<CS: ConstraintSystem<Fr>>(
-        &self,
-        cs: &mut CS,
-        node: Variable,
-        values: Option<&(usize, Vec<Fr>)>,
-    ) -> Result<Variable, SynthesisError> {
-        let mut selectors = Vec::with_capacity(self.params.arity);
-        let mut children = Vec::with_capacity(self.params.arity);
-        for i in 0..self.params.arity {
-            let selected = values.map(|(position, _)| *position == i);
-            let selector = AllocatedBit::alloc(cs.namespace(|| format!("selector {i}")), selected)?;
-            let child = AllocatedNum::alloc(cs.namespace(|| format!("child {i}")), || {
-                values.map(|(_, children)| children[i]).ok_or(SynthesisError::AssignmentMissing)
-            })?;
-            cs.enforce(
-                || format!("selected child {i} is the node below"),
-                |lc| lc + selector.get_variable(),
-                |lc| lc + child.get_variable() - node,
-                |lc| lc,
-            );
-            selectors.push(selector);
-            children.push(child);
-        }
-        cs.enforce(
-            || "one child is selected",
-            |lc| selectors.iter().fold(lc, |lc, selector| lc + selector.get_variable()),
-            |lc| lc + CS::one(),
-            |lc| lc + CS::one(),
-        );
-        Ok(self.hasher.hash_allocated(cs.namespace(|| "hash"), children)?.get_variable())
     }
 }
 

@@ -6,6 +6,7 @@
 use std::marker::PhantomData;
 
 use zkhost_guest::Fr;
+use zkhost_guest::gadgets::{WitnessWriter, WordPass};
 use zkhost_guest::native::{Assignment, Row, Shape};
 use zkhost_guest::sink::PUBLIC_COLUMN;
 
@@ -53,6 +54,13 @@ impl<F> Reference<F> {
         if let Some(i) = (0..self.aux.len()).find(|&i| assignment.aux.get(i) != Some(&self.aux[i])) {
             panic!("aux {i} is {:?}, not {:?}", assignment.aux.get(i), self.aux[i]);
         }
+    }
+}
+
+/// Every variable comes by itself: gadgets of the SDK are then the published ones.
+impl<F> WordPass for Reference<F> {
+    fn write_words<R>(&mut self, _write: impl FnOnce(&mut WitnessWriter<'_>) -> R) -> Option<R> {
+        None
     }
 }
 

@@ -53,6 +53,8 @@ mod error;
 #[cfg(target_arch = "wasm32")]
 pub mod export;
 pub mod fr;
+#[cfg(feature = "gadgets")]
+pub mod gadgets;
 pub mod job;
 mod json;
 pub mod native;

@@ -4,7 +4,10 @@
 
 use std::fmt;
 
+use crate::shape::ShapeRecorder;
 use crate::sink::{Matrix, PUBLIC_COLUMN, ShapeSink, WitnessSink};
+use crate::synthesis::{Pass, Synthesis};
+use crate::witness::WitnessWriter;
 use crate::{Circuit, Counts, Error, Fr, Plan, job};
 
 /// One row of a matrix: columns and coefficients, in the order the circuit gave them.
@@ -89,6 +92,24 @@ pub fn run<C: Circuit>(params: &[u8], input: &[u8]) -> Result<Run, Error> {
         assignments.push(assignment);
     }
     Ok(Run { plan, shape, assignments })
+}
+
+/// Record and assign what `synthesize` writes to a constraint system: for tests of gadgets, which are no circuits.
+pub fn gadget<F>(
+    synthesize: impl Fn(&mut Synthesis<'_, F>) -> Result<(), Error>,
+) -> Result<(Shape, Assignment), Error> {
+    let mut shape = Shape::default();
+    let mut cs = Synthesis::new(Pass::Shape(Box::new(ShapeRecorder::new(&mut shape, true))));
+    synthesize(&mut cs)?;
+    let Pass::Shape(recorder) = cs.into_pass() else { unreachable!("a synthesis keeps its pass") };
+    shape.counts = recorder.finish()?;
+    let mut assignment = Assignment::default();
+    let mut sink = MemoryWitness { assignment: &mut assignment, aux_left: shape.counts.aux };
+    let mut cs = Synthesis::new(Pass::Witness(WitnessWriter::new(&mut sink, 0, true)));
+    synthesize(&mut cs)?;
+    let Pass::Witness(writer) = cs.into_pass() else { unreachable!("a synthesis keeps its pass") };
+    writer.finish()?;
+    Ok((shape, assignment))
 }
 
 impl Run {

@@ -110,7 +110,7 @@ macro_rules! dialect {
                 } else if *value == F::ONE {
                     witness.push_bit(true);
                 } else {
-                    witness.push_element(limbs(value));
+                    witness.push_value(limbs(value));
                 }
             }
 
@@ -208,6 +208,17 @@ macro_rules! dialect {
             }
         }
     };
+}
+
+#[cfg(feature = "gadgets")]
+impl<F> crate::gadgets::WordPass for Synthesis<'_, F> {
+    fn write_words<R>(&mut self, write: impl FnOnce(&mut WitnessWriter<'_>) -> R) -> Option<R> {
+        self.settle();
+        match &mut self.pass {
+            Pass::Shape(_) => None,
+            Pass::Witness(witness) => Some(write(witness)),
+        }
+    }
 }
 
 dialect!("bellman", with_bellman, bellman, ff014, |lc| lc.as_ref().iter().map(|(v, c)| (*v, c)), {});

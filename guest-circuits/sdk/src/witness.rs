@@ -13,8 +13,8 @@ const GROUP_WORDS: usize = 4 * GROUP as usize;
 /// Streams the assignment of one segment to a [`WitnessSink`]. Knows nothing of dialects or field types.
 ///
 /// Aux variables travel in groups of 64. Of each group the word `full` marks those sent as elements, the word `one` those
-/// of value 1; the rest are 0.
-pub(crate) struct WitnessWriter<'a> {
+/// of value 1; the rest are 0. Gadgets that compute with words append many variables at once.
+pub struct WitnessWriter<'a> {
     sink: &'a mut dyn WitnessSink,
     masks: Vec<u64>,
     elements: Vec<u64>,
@@ -49,20 +49,46 @@ impl<'a> WitnessWriter<'a> {
     }
 
     /// The aux variable that the next call appends.
-    pub(crate) fn next_aux(&self) -> usize {
+    pub fn next_aux(&self) -> usize {
         (self.first_aux + self.aux) as usize
     }
 
     /// Append an aux variable of value 0 or 1.
     #[inline]
-    pub(crate) fn push_bit(&mut self, value: bool) {
+    pub fn push_bit(&mut self, value: bool) {
         self.one |= u64::from(value) << self.bit;
         self.advance();
     }
 
-    /// Append an aux variable of any value.
+    /// Append `count` aux variables of value 0 or 1, at most 64: bit i of `values` is the i-th. Bits from `count` on must
+    /// be 0.
     #[inline]
-    pub(crate) fn push_element(&mut self, limbs: [u64; 4]) {
+    pub fn push_bits(&mut self, values: u64, count: u32) {
+        debug_assert!(count == GROUP || values >> count == 0, "bits beyond the count");
+        self.aux += u64::from(count);
+        self.one |= values << self.bit;
+        let free = GROUP - self.bit;
+        if count < free {
+            self.bit += count;
+        } else {
+            self.close_group();
+            self.one = values.checked_shr(free).unwrap_or(0);
+            self.bit = count - free;
+        }
+    }
+
+    /// Append an aux variable of any value, as canonical limbs, least significant first.
+    #[inline]
+    pub fn push_value(&mut self, limbs: [u64; 4]) {
+        match limbs {
+            [value @ (0 | 1), 0, 0, 0] => self.push_bit(value == 1),
+            _ => self.push_element(limbs),
+        }
+    }
+
+    /// Append an aux variable that travels as an element, whatever its value.
+    #[inline]
+    fn push_element(&mut self, limbs: [u64; 4]) {
         self.full |= 1 << self.bit;
         self.elements.extend_from_slice(&limbs);
         self.advance();

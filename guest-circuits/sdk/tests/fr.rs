@@ -147,3 +147,36 @@ fn random_elements_of_both_versions_use_the_generator() {
     assert_ne!(first, <Fr as ff013::Field>::random(&mut rng));
     assert_eq!(first, <Fr as ff013::Field>::random(ChaCha8Rng::seed_from_u64(3)));
 }
+
+#[test]
+fn sums_of_products_are_the_sums_of_the_products() {
+    let samples = samples();
+    for length in (0..=40).chain([samples.len()]) {
+        for shift in [0, 1, 17] {
+            let left: Vec<Fr> = samples.iter().cycle().skip(shift).take(length).copied().collect();
+            let right: Vec<Fr> = samples.iter().rev().cycle().take(length).copied().collect();
+            let expected: Fr = left.iter().zip(&right).map(|(a, b)| a * b).sum();
+            assert_eq!(Fr::dot(&left, &right), expected, "{length} terms");
+        }
+        // The largest sum that a list of this length can have.
+        let largest = vec![-Fr::ONE; length];
+        assert_eq!(Fr::dot(&largest, &largest), Fr::from(length as u64), "{length} largest terms");
+        let montgomery = Fr::from_montgomery([MODULUS[0] - 1, MODULUS[1], MODULUS[2], MODULUS[3]]).expect("below r");
+        let largest = vec![montgomery; length];
+        assert_eq!(Fr::dot(&largest, &largest), Fr::from(length as u64) * montgomery.square(), "{length} terms r - 1");
+    }
+}
+
+#[test]
+fn inversion_in_a_batch_is_that_of_each() {
+    let samples = samples();
+    for length in (0..=20).chain([samples.len()]) {
+        let mut batch = samples[..length].to_vec();
+        Fr::invert_batch(&mut batch);
+        let expected: Vec<Fr> = samples[..length].iter().map(|x| x.invert().unwrap_or(Fr::ZERO)).collect();
+        assert_eq!(batch, expected, "{length} elements");
+    }
+    let mut zeros = [Fr::ZERO; 3];
+    Fr::invert_batch(&mut zeros);
+    assert_eq!(zeros, [Fr::ZERO; 3]);
+}

@@ -1,9 +1,9 @@
 //! Knowledge of a preimage of a SHA-256 digest, from bellpepper's gadget.
 
-use bellpepper::gadgets::{multipack, sha256::sha256};
 use serde::Deserialize;
 use zkhost_guest::bellpepper_core::boolean::{AllocatedBit, Boolean};
 use zkhost_guest::bellpepper_core::{ConstraintSystem, SynthesisError};
+use zkhost_guest::gadgets::{multipack, sha256::sha256};
 use zkhost_guest::{Circuit, Error, Fr, Info, Scope, Synthesis};
 
 /// The most bytes a preimage may have: some 256 blocks, seven million constraints.
