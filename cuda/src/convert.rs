@@ -40,6 +40,9 @@ pub fn to_quotient_points(device: &Arc<Device>, key: &ProvingKey, r1cs: &R1cs) -
     if key.h_basis == HBasis::QuotientPoints {
         return Ok(key.clone());
     }
+    if key.h_basis != HBasis::Monomial {
+        return Err(CudaError::Unsupported("keys made by snarkjs are proved on the CPU: use --device cpu".into()));
+    }
     key.check_circuit(r1cs).map_err(|e| CudaError::Unsupported(e.to_string()))?;
     let stream = device.stream()?;
     let conversion = Conversion::new(&stream, key)?;

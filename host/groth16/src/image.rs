@@ -71,6 +71,7 @@ impl Header {
         let basis = match self.h_basis {
             HBasis::Monomial => 0,
             HBasis::QuotientPoints => 1,
+            HBasis::OddCoset => 2,
         };
         let words = [VERSION, self.proven.into(), root, basis, self.log2_domain, self.public_count, self.aux_count];
         words.iter().for_each(|word: &u32| page.extend_from_slice(&word.to_le_bytes()));
@@ -98,7 +99,7 @@ impl Header {
         let proven = one_of(&mut reader, "the mark of a proven binding", [(0, false), (1, true)])?;
         let roots = [(7, RootGenerator::Seven), (5, RootGenerator::Five)];
         let root = one_of(&mut reader, "the generator of the root of unity", roots)?;
-        let bases = [(0, HBasis::Monomial), (1, HBasis::QuotientPoints)];
+        let bases = [(0, HBasis::Monomial), (1, HBasis::QuotientPoints), (2, HBasis::OddCoset)];
         let h_basis = one_of(&mut reader, "the basis of H", bases)?;
         let log2_domain = reader.u32_le()?;
         let (public_count, aux_count) = (reader.u32_le()?, reader.u32_le()?);
@@ -129,7 +130,7 @@ impl Header {
 }
 
 /// One of the values that a field may have.
-fn one_of<T>(reader: &mut Reader, what: &'static str, values: [(u32, T); 2]) -> Result<T, DecodeError> {
+fn one_of<T, const N: usize>(reader: &mut Reader, what: &'static str, values: [(u32, T); N]) -> Result<T, DecodeError> {
     let found = reader.u32_le()?;
     let expected = values.iter().map(|(code, _)| code.to_string()).collect::<Vec<_>>().join(" or ");
     let value = values.into_iter().find(|(code, _)| *code == found).map(|(_, value)| value);

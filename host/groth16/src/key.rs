@@ -1,8 +1,8 @@
 //! Proving and verifying keys in memory.
 
-use crate::formats::ParamsFile;
+use crate::formats::{ParamsFile, ZkeyFile};
 use crate::points::{G1Point, G2Point, Point};
-use crate::r1cs::{MAX_LOG2_DOMAIN, R1cs, ShapeHash};
+use crate::r1cs::{MAX_LOG2_DOMAIN, MatrixId, R1cs, ShapeHash};
 use crate::scalar::{MODULUS, Scalar};
 use blstrs::{G1Affine, G2Affine};
 use bytemuck::Pod;
@@ -49,6 +49,20 @@ pub enum HBasis {
     /// P_j, n points: the quotient's scalars are a_j b_j on the odd coset and C is folded into L'. See
     /// `ALGEBRA.md`, formulas (1) and (2).
     QuotientPoints,
+    /// [L_j(tau) Z(tau) / (-2 delta)], n points, L_j the Lagrange polynomials of the odd coset: snarkjs's. The quotient's
+    /// scalars are a_j b_j - c_j on that coset. See `ALGEBRA.md`, formula (5).
+    OddCoset,
+}
+
+impl HBasis {
+    /// The generator of the root of unity that [`setup`](crate::setup::setup) uses with this basis: that of the tools
+    /// whose keys have it.
+    pub fn root(self) -> RootGenerator {
+        match self {
+            Self::Monomial | Self::QuotientPoints => RootGenerator::Seven,
+            Self::OddCoset => RootGenerator::Five,
+        }
+    }
 }
 
 /// A verifying key.
@@ -153,7 +167,7 @@ pub struct ProvingKey {
     pub b_g2: Section<G2Point>,
     /// Quotient query in `h_basis`.
     pub h: Section<G1Point>,
-    /// L query: with `HBasis::Monomial` one point per aux variable; with `HBasis::QuotientPoints` L' over all of z.
+    /// L query: one point per aux variable; with `HBasis::QuotientPoints` L' over all of z.
     pub l: Section<G1Point>,
 }
 
@@ -183,6 +197,30 @@ pub enum KeyError {
         expected: ShapeHash,
         /// The circuit the key names.
         found: ShapeHash,
+    },
+    /// The key has other coefficients than the circuit.
+    #[error(
+        "the key was made for another circuit: row {row} of its matrix {matrix:?} differs; use the key made for this circuit \
+         and these parameters"
+    )]
+    Matrix {
+        /// Which matrix.
+        matrix: MatrixId,
+        /// The first row that differs.
+        row: usize,
+    },
+    /// A query lacks the point of a variable in use, or has one for a variable that is not.
+    #[error(
+        "the key does not fit the circuit: entry {variable} of its {query} is{} the point at infinity, which it is exactly for \
+         variables that the circuit does not use there; use the key made for this circuit", if *.infinite { "" } else { " not" }
+    )]
+    Density {
+        /// Which query.
+        query: &'static str,
+        /// Which variable of z.
+        variable: usize,
+        /// Whether it is the point at infinity.
+        infinite: bool,
     },
     /// A point of the key is the identity.
     #[error("the key's {what} is the point at infinity: the key is broken or was made to break proofs; do not use it")]
@@ -216,6 +254,9 @@ pub fn check_verifying_key(vk: &VerifyingKey, phase2: Phase2) -> Result<(), KeyE
     if let Some(what) = g1.chain(g2).next() {
         return Err(KeyError::Identity { what: what.into() });
     }
+    if let Some(index) = vk.ic.iter().position(|p| G1Point::from(*p).is_infinity()) {
+        return Err(KeyError::Identity { what: format!("IC, entry {index},") });
+    }
     if phase2 == Phase2::Required && !vk.has_phase2_contribution() {
         return Err(KeyError::NoPhase2);
     }
@@ -248,14 +289,37 @@ impl ProvingKey {
         Ok(key)
     }
 
+    /// Bind snarkjs's key to a circuit: its counts, domain, matrices A and B and the points at infinity must be the
+    /// circuit's. The file does not have C, so the binding counts as unproven until a proof by it verifies.
+    pub fn import_zkey(zkey: ZkeyFile, r1cs: &R1cs, phase2: Phase2) -> Result<Self, KeyError> {
+        check_verifying_key(&zkey.vk, phase2)?;
+        check_counts(r1cs, zkey.public_count(), zkey.variables - 1 - zkey.public_count(), zkey.log2_domain)?;
+        zkey.check_matrices(r1cs)?;
+        let (a_density, b_density) = (r1cs.a_density(), r1cs.b_density());
+        let key = Self {
+            shape: r1cs.hash(),
+            proven: false,
+            root: HBasis::OddCoset.root(),
+            log2_domain: zkey.log2_domain,
+            h_basis: HBasis::OddCoset,
+            public_count: r1cs.public_count,
+            aux_count: r1cs.aux_count,
+            a: sparse("A query", zkey.a, &a_density)?,
+            b_g1: sparse("B query in G1", zkey.b_g1, &b_density)?,
+            b_g2: sparse("B query in G2", zkey.b_g2, &b_density)?,
+            a_density,
+            b_density,
+            h: zkey.h.into(),
+            l: zkey.l.into(),
+            vk: zkey.vk,
+        };
+        key.check_sections()?;
+        Ok(key)
+    }
+
     /// Whether this key belongs to the circuit.
     pub fn check_circuit(&self, r1cs: &R1cs) -> Result<(), KeyError> {
-        let counts = [
-            ("public inputs", u64::from(r1cs.public_count), u64::from(self.public_count)),
-            ("private variables", r1cs.aux_count.into(), self.aux_count.into()),
-            ("doublings of its domain (log2)", r1cs.log2_domain().into(), self.log2_domain.into()),
-        ];
-        counts.into_iter().try_for_each(|(what, expected, found)| same_count(what, expected, found))?;
+        check_counts(r1cs, self.public_count, self.aux_count, self.log2_domain)?;
         let expected = r1cs.hash();
         if expected != self.shape {
             return Err(KeyError::Shape { expected, found: self.shape });
@@ -279,6 +343,7 @@ impl ProvingKey {
         let (h, l) = match self.h_basis {
             HBasis::Monomial => (n - 1, self.aux_count.into()),
             HBasis::QuotientPoints => (n, self.variables() as u64),
+            HBasis::OddCoset => (n, self.aux_count.into()),
         };
         let (a, b) = (ones(&self.a_density), ones(&self.b_density));
         same_count(
@@ -292,6 +357,25 @@ impl ProvingKey {
         same_count("B points in G1 (from the variables used in B)", b, self.b_g1.len() as u64)?;
         same_count("B points in G2 (from the variables used in B)", b, self.b_g2.len() as u64)
     }
+}
+
+fn check_counts(r1cs: &R1cs, public_count: u32, aux_count: u32, log2_domain: u32) -> Result<(), KeyError> {
+    let counts = [
+        ("public inputs", u64::from(r1cs.public_count), u64::from(public_count)),
+        ("private variables", r1cs.aux_count.into(), aux_count.into()),
+        ("doublings of its domain (log2)", r1cs.log2_domain().into(), log2_domain.into()),
+    ];
+    counts.into_iter().try_for_each(|(what, expected, found)| same_count(what, expected, found))
+}
+
+/// The points of a dense query that the density marks; exactly the others are the point at infinity.
+fn sparse<P: Point>(query: &'static str, mut points: Vec<P>, density: &[u64]) -> Result<Section<P>, KeyError> {
+    let used = |variable: usize| density[variable / 64] >> (variable % 64) & 1 == 1;
+    if let Some(variable) = (0..points.len()).find(|&variable| used(variable) == points[variable].is_infinity()) {
+        return Err(KeyError::Density { query, variable, infinite: points[variable].is_infinity() });
+    }
+    points.retain(|point| !point.is_infinity());
+    Ok(points.into())
 }
 
 fn same_count(what: &'static str, expected: u64, found: u64) -> Result<(), KeyError> {

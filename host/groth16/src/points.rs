@@ -15,6 +15,16 @@ use std::{ops::AddAssign, ptr};
 /// A coordinate: six limbs, Montgomery.
 pub type FpLimbs = [u64; 6];
 
+/// The modulus of the coordinates' field, canonical limbs.
+pub const FP_MODULUS: FpLimbs = [
+    0xb9fe_ffff_ffff_aaab,
+    0x1eab_fffe_b153_ffff,
+    0x6730_d2a0_f6b0_f624,
+    0x6477_4b84_f385_12bf,
+    0x4b1b_a7b6_434b_acd7,
+    0x1a01_11ea_397f_e69a,
+];
+
 /// The flag bit of a compressed encoding.
 const COMPRESSED_FLAG: u8 = 0x80;
 
@@ -86,6 +96,20 @@ pub trait Point: Pod + Eq + Send + Sync {
     ///
     /// Panics if `bytes` has another length than [`Self::ENCODED_BYTES`].
     fn decode(bytes: &[u8]) -> Result<Self, PointError>;
+    /// Read the layout of this module, which is that of snarkjs's keys: coordinates are reduced, and the point is infinity or
+    /// on the curve, not necessarily in the subgroup.
+    ///
+    /// Panics if `bytes` has another length than the type.
+    fn from_montgomery_bytes(bytes: &[u8]) -> Result<Self, PointError> {
+        let point: Self = bytemuck::pod_read_unaligned(bytes);
+        let coordinates: &[FpLimbs] = bytemuck::cast_slice(std::slice::from_ref(&point));
+        if !coordinates.iter().all(|c| c.iter().rev().lt(FP_MODULUS.iter().rev())) {
+            return Err(PointError::Encoding);
+        }
+        if point.is_infinity() || point.is_on_curve() { Ok(point) } else { Err(PointError::NotOnCurve) }
+    }
+    /// Whether the coordinates, which are reduced, satisfy the curve's equation; infinity has none.
+    fn is_on_curve(&self) -> bool;
     /// Append the uncompressed encoding.
     fn encode(&self, out: &mut Vec<u8>);
     /// Whether this is the point at infinity.
@@ -131,6 +155,12 @@ impl Point for G1Point {
         out.extend_from_slice(&G1Affine::from(*self).to_uncompressed());
     }
 
+    fn is_on_curve(&self) -> bool {
+        let point = blst_p1_affine::from(*self);
+        // SAFETY: the function reads one point, which lives on this stack.
+        unsafe { blst::blst_p1_affine_on_curve(&point) }
+    }
+
     fn is_in_subgroup(&self) -> bool {
         G1Affine::from(*self).is_torsion_free().into()
     }
@@ -169,6 +199,12 @@ impl Point for G2Point {
 
     fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&G2Affine::from(*self).to_uncompressed());
+    }
+
+    fn is_on_curve(&self) -> bool {
+        let point = blst_p2_affine::from(*self);
+        // SAFETY: the function reads one point, which lives on this stack.
+        unsafe { blst::blst_p2_affine_on_curve(&point) }
     }
 
     fn is_in_subgroup(&self) -> bool {

@@ -2,7 +2,7 @@
 //!
 //! Groth16, <https://eprint.iacr.org/2016/260>, with bellman's layout: standard generators, the rows "public * 0 = 0" after
 //! the constraints, queries without the variables whose polynomial is zero. With [`HBasis::QuotientPoints`] the secrets give
-//! P and L' directly, by formulas (1) and (2) of `ALGEBRA.md`.
+//! P and L' directly, by formulas (1) and (2) of `ALGEBRA.md`; with [`HBasis::OddCoset`] the H query of snarkjs's keys.
 
 use crate::fixed_base::CpuMultiples;
 pub use crate::fixed_base::GeneratorMultiples;
@@ -87,7 +87,7 @@ fn nonzero(value: Scalar, reason: &'static str) -> Result<Scalar, SetupError> {
 /// The largest domain: its coset needs a root of twice its order.
 const MAX_LOG2_DOMAIN: u32 = 31;
 
-/// Make a key for a circuit, with the H query in the given basis, by root generator 7.
+/// Make a key for a circuit, with the H query in the given basis and by its root generator, [`HBasis::root`].
 pub fn setup(r1cs: &R1cs, waste: &ToxicWaste, h_basis: HBasis) -> Result<ProvingKey, SetupError> {
     setup_with(r1cs, waste, h_basis, &CpuMultiples::new())
 }
@@ -104,14 +104,16 @@ pub fn setup_with(
         return Err(SetupError::TooLarge { log2_domain, max: MAX_LOG2_DOMAIN });
     }
     let powers = Powers::new(waste, log2_domain)?;
-    let polynomials = Polynomials::new(r1cs, &powers.lagrange(&Offsets::domain(log2_domain)));
+    let root = h_basis.root();
+    let polynomials = Polynomials::new(r1cs, &powers.lagrange(&Offsets::domain(root, log2_domain)));
     let (ic, mut l) = polynomials.ic_and_l(r1cs, waste)?;
     let h = match h_basis {
         HBasis::Monomial => powers.monomial(),
         HBasis::QuotientPoints => {
-            l = folded_l(r1cs, &powers, l);
-            powers.quotient(&Offsets::coset(log2_domain))
+            l = folded_l(r1cs, &powers, &Offsets::domain(root, log2_domain), l);
+            powers.quotient(&Offsets::coset(root, log2_domain))
         }
+        HBasis::OddCoset => powers.odd_coset(&Offsets::coset(root, log2_domain)),
     };
 
     let (a_density, b_density) = (r1cs.a_density(), r1cs.b_density());
@@ -122,7 +124,7 @@ pub fn setup_with(
         vk: verifying_key(waste, &ic, multiples)?,
         shape: r1cs.hash(),
         proven: true,
-        root: RootGenerator::Seven,
+        root,
         log2_domain,
         h_basis,
         public_count: r1cs.public_count,
@@ -191,15 +193,15 @@ struct Offsets {
 
 impl Offsets {
     /// The domain: powers of omega, inverted.
-    fn domain(log2: u32) -> Self {
-        let omega = RootGenerator::Seven.root_of_unity(log2);
+    fn domain(root: RootGenerator, log2: u32) -> Self {
+        let omega = root.root_of_unity(log2);
         // omega^(n - 1) is its inverse.
         Self { start: Scalar::ONE, step: omega.pow_vartime([(1u64 << log2) - 1]), log2 }
     }
 
     /// The odd coset eta * <omega>, eta^2 = omega, inverted.
-    fn coset(log2: u32) -> Self {
-        let eta = RootGenerator::Seven.root_of_unity(log2 + 1);
+    fn coset(root: RootGenerator, log2: u32) -> Self {
+        let eta = root.root_of_unity(log2 + 1);
         let inverse = eta.pow_vartime([(2u64 << log2) - 1]);
         Self { start: inverse, step: inverse.square(), log2 }
     }
@@ -274,6 +276,14 @@ impl Powers {
         self.fractions(offsets, |j| factor * (powers[j] - Scalar::ONE))
     }
 
+    /// L_j(tau) Z(tau) / (-2 delta), L_j the Lagrange polynomials of the odd coset: with x = tau / (eta omega^j), whose n-th
+    /// power is -tau^n, L_j(tau) = (-tau^n - 1) / (n (x - 1)).
+    fn odd_coset(&self, coset: &Offsets) -> SecretScalars {
+        let half = Scalar::from(2).invert().expect("two is not zero");
+        let factor = (self.z + Scalar::from(2)) * self.z_over_delta * self.n_inverse * half;
+        self.fractions(coset, |_| factor)
+    }
+
     /// numerator(j) / (x_j - 1), with x_j = tau / offset_j, which is never one.
     fn fractions(&self, offsets: &Offsets, numerator: impl Fn(usize) -> Scalar + Sync) -> SecretScalars {
         let mut out = offsets.quotients(self.tau);
@@ -323,8 +333,8 @@ impl Polynomials {
 }
 
 /// L' over all of z: L_v - Q_v for aux, -Q_v for the one and the publics, with Q_v = sum over i of C[i,v] R_i.
-fn folded_l(r1cs: &R1cs, powers: &Powers, l: SecretScalars) -> SecretScalars {
-    let mut folded = combine(r1cs, MatrixId::C, &powers.quotient(&Offsets::domain(r1cs.log2_domain())));
+fn folded_l(r1cs: &R1cs, powers: &Powers, domain: &Offsets, l: SecretScalars) -> SecretScalars {
+    let mut folded = combine(r1cs, MatrixId::C, &powers.quotient(domain));
     folded.iter_mut().for_each(|q| *q = -*q);
     let publics = r1cs.public_count as usize + 1;
     folded[publics..].iter_mut().zip(l.iter()).for_each(|(q, l)| *q += l);

@@ -33,6 +33,17 @@ pub enum Problem {
         /// Bytes that are missing, at least.
         missing: u64,
     },
+    /// A section passes the file's end.
+    #[error(
+        "its length is given as {length} bytes, but {left} follow in the file; the file is incomplete, get it again, or its \
+         writer miscounts sections of 4 GiB and more, as circom's JavaScript witness writer does: write it with another"
+    )]
+    SectionLength {
+        /// The length that the file states.
+        length: u64,
+        /// What is left of the file.
+        left: u64,
+    },
     /// It goes on after its end.
     #[error("{bytes} bytes follow where the file should end")]
     Trailing {
@@ -57,6 +68,18 @@ pub enum Problem {
         expected: String,
         /// The file's.
         found: String,
+    },
+    /// A count or a length follows from others, and is not what follows.
+    #[error("{what} is {found}, but {expected} follows from {from}; the file is damaged or its writer errs")]
+    Disagrees {
+        /// Which count.
+        what: &'static str,
+        /// What it is.
+        found: u64,
+        /// What it must be.
+        expected: u64,
+        /// Where that follows from.
+        from: &'static str,
     },
     /// A bad point.
     #[error("{0}")]
@@ -102,4 +125,10 @@ pub enum Problem {
     /// It is of another field than BLS12-381's.
     #[error("the file is of another prime field; compile for BLS12-381 (circom: --prime bls12381)")]
     OtherField,
+    /// It is no text.
+    #[error("the file is not text in UTF-8")]
+    NotText,
+    /// It is of another curve.
+    #[error("the file is of another curve than BLS12-381; make the key from a circuit and powers of tau for bls12-381")]
+    OtherCurve,
 }

@@ -1,15 +1,32 @@
 //! iden3's binary formats, as circom and snarkjs write them: `.r1cs` (constraint system) and `.wtns` (witness).
 //!
-//! Little-endian: a four-byte tag, u32 version, u32 count of sections, then sections in any order, each u32 id, u64 length
-//! and its bytes. Values are canonical. Source: the specification in iden3's `r1csfile` and files written by circom 2.2.3.
+//! Sections (see [`super::sections`]) of little-endian words; values are canonical. Source: the specification in iden3's
+//! `r1csfile` and files written by circom 2.2.3.
 
+use super::sections::{Format, Sections, check_field};
 use super::{DecodeError, Problem, Reader};
 use crate::r1cs::{Counts, MAX_VARIABLES, MatrixId, R1cs, ShapeLimits, ShapeRecorder};
-use crate::scalar::{Limbs, MODULUS, SecretScalars, from_canonical, limbs_from_le_bytes};
+use crate::scalar::{SecretScalars, from_canonical, limbs_from_le_bytes};
 use ff::Field;
 
-const R1CS: &str = "iden3 constraint system (.r1cs)";
-const WTNS: &str = "iden3 witness (.wtns)";
+const R1CS: Format = Format {
+    name: "iden3 constraint system (.r1cs)",
+    tag: b"r1cs",
+    version: 1,
+    sections: &[
+        (1, "header section"),
+        (2, "constraints section"),
+        (3, "labels section"),
+        (4, "list of custom gates"),
+        (5, "uses of custom gates"),
+    ],
+};
+const WTNS: Format = Format {
+    name: "iden3 witness (.wtns)",
+    tag: b"wtns",
+    version: 2,
+    sections: &[(1, "header section"), (2, "values section")],
+};
 
 const HEADER: u32 = 1;
 /// Section 2: the constraints of a `.r1cs`, the values of a `.wtns`.
@@ -27,14 +44,14 @@ pub struct R1csFile {
 
 /// Read a constraint system.
 pub fn read_r1cs(bytes: &[u8]) -> Result<R1csFile, DecodeError> {
-    let sections = Sections::read(R1CS, b"r1cs", 1, bytes)?;
+    let sections = Sections::read(&R1CS, bytes)?;
     for id in CUSTOM_GATES {
-        if let Some(section) = sections.find(id, "custom gates")? {
+        if let Some(section) = sections.find(id)? {
             // An empty list is a count of zero.
             section.expect("the use of custom gates", false, section.rest().iter().any(|&byte| byte != 0))?;
         }
     }
-    let mut header = sections.require(HEADER, "header section")?;
+    let mut header = sections.require(HEADER)?;
     check_field(&mut header)?;
     let wires = u64::from(header.u32_le()?);
     let public_outputs = header.u32_le()?;
@@ -50,7 +67,7 @@ pub fn read_r1cs(bytes: &[u8]) -> Result<R1csFile, DecodeError> {
         );
     }
     let counts = Counts { publics, aux: wires - 1 - publics, constraints };
-    let body = sections.require(BODY, "constraints section")?;
+    let body = sections.require(BODY)?;
     Ok(R1csFile { r1cs: read_constraints(body, counts)?, public_outputs })
 }
 
@@ -105,12 +122,12 @@ fn column(body: &mut Reader, constraint: u64, counts: Counts) -> Result<u32, Dec
 
 /// Read a witness: z = [1, publics, aux] in the order of the circuit's wires.
 pub fn read_wtns(bytes: &[u8]) -> Result<SecretScalars, DecodeError> {
-    let sections = Sections::read(WTNS, b"wtns", 2, bytes)?;
-    let mut header = sections.require(HEADER, "header section")?;
+    let sections = Sections::read(&WTNS, bytes)?;
+    let mut header = sections.require(HEADER)?;
     check_field(&mut header)?;
     let count = u64::from(header.u32_le()?);
     header.end()?;
-    let mut body = sections.require(BODY, "values section")?;
+    let mut body = sections.require(BODY)?;
     body.expect("the length in bytes", 32 * count, body.rest().len() as u64)?;
     let mut z = SecretScalars::zeros(count as usize);
     for (index, value) in (0..).zip(z.iter_mut()) {
@@ -122,53 +139,4 @@ pub fn read_wtns(bytes: &[u8]) -> Result<SecretScalars, DecodeError> {
         return Err(body.error(Some(0), Problem::Unexpected { what: "the constant one", expected, found }));
     }
     Ok(z)
-}
-
-/// The size and the modulus of the field, at the start of a header.
-fn check_field(header: &mut Reader) -> Result<(), DecodeError> {
-    let bytes = header.u32_le()?;
-    if bytes != 32 {
-        return Err(header.error(None, Problem::OtherField));
-    }
-    let prime: Limbs = limbs_from_le_bytes(&header.array()?);
-    if prime != MODULUS { Err(header.error(None, Problem::OtherField)) } else { Ok(()) }
-}
-
-/// The sections of a file.
-struct Sections<'a> {
-    format: &'static str,
-    sections: Vec<(u32, &'a [u8])>,
-}
-
-impl<'a> Sections<'a> {
-    fn read(format: &'static str, tag: &[u8; 4], version: u32, bytes: &'a [u8]) -> Result<Self, DecodeError> {
-        let mut reader = Reader::new(format, "preamble", bytes);
-        let found = reader.array::<4>()?.escape_ascii().to_string();
-        reader.expect("the tag", tag.escape_ascii().to_string(), found)?;
-        let found = reader.u32_le()?;
-        reader.expect("the version", version, found)?;
-        let count = reader.u32_le()?;
-        reader.section = "table of sections";
-        let mut sections = vec![];
-        for _ in 0..count {
-            let id = reader.u32_le()?;
-            let length = reader.u64_le()?;
-            sections.push((id, reader.take(length)?));
-        }
-        reader.end()?;
-        Ok(Self { format, sections })
-    }
-
-    /// A section, if it is there; it may be there once.
-    fn find(&self, id: u32, name: &'static str) -> Result<Option<Reader<'a>>, DecodeError> {
-        let mut found = self.sections.iter().filter(|(section, _)| *section == id);
-        let Some((_, bytes)) = found.next() else { return Ok(None) };
-        let reader = Reader::new(self.format, name, bytes);
-        reader.expect("the number of such sections", 1, 1 + found.count())?;
-        Ok(Some(reader))
-    }
-
-    fn require(&self, id: u32, name: &'static str) -> Result<Reader<'a>, DecodeError> {
-        self.find(id, name)?.ok_or_else(|| Reader::new(self.format, name, &[]).error(None, Problem::NoSection))
-    }
 }

@@ -18,7 +18,7 @@ pub struct CpuProver {
 }
 
 impl CpuProver {
-    /// Bind a key, in either basis of H, to its circuit.
+    /// Bind a key, in any basis of H, to its circuit.
     pub fn new(key: Arc<ProvingKey>, r1cs: Arc<R1cs>) -> Result<Self, KeyError> {
         let bound = BoundKey::new(key, r1cs)?;
         let key = &bound.key;
@@ -27,7 +27,7 @@ impl CpuProver {
             return Err(KeyError::Count { what, expected: Domain::MAX_LOG2.into(), found: key.log2_domain.into() });
         }
         let first_of_l = match key.h_basis {
-            HBasis::Monomial => 1 + key.public_count,
+            HBasis::Monomial | HBasis::OddCoset => 1 + key.public_count,
             HBasis::QuotientPoints => 0,
         };
         Ok(Self {
@@ -45,6 +45,7 @@ impl CpuProver {
         let scalars = match key.h_basis {
             HBasis::Monomial => quotient::coefficients(r1cs, &z, &self.domain),
             HBasis::QuotientPoints => quotient::coset_products(r1cs, &z, &self.domain),
+            HBasis::OddCoset => quotient::coset_differences(r1cs, &z, &self.domain),
         };
         drop(z);
         // The monomial query has no point for the last coefficient, which is zero.

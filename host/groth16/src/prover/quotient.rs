@@ -16,6 +16,21 @@ pub fn coset_products(r1cs: &R1cs, z: &[Scalar], domain: &Domain) -> SecretScala
     products
 }
 
+/// For snarkjs's basis: A B - C at eta * omega^j, j in natural order; n elements, six transforms.
+///
+/// C is taken, as snarkjs takes it, from the products A B on the domain, which it is where the constraints hold.
+pub fn coset_differences(r1cs: &R1cs, z: &[Scalar], domain: &Domain) -> SecretScalars {
+    let mut differences = products_on_coset(r1cs, z, domain);
+    let mut c = SecretScalars::zeros(domain.size());
+    r1cs.evaluate_products_into(z, &mut c);
+    to_coset(&mut c, domain);
+    let pairs = differences.par_chunks_mut(ELEMENTS_PER_TASK).zip(c.par_chunks(ELEMENTS_PER_TASK));
+    pairs.for_each(|(d, c)| d.iter_mut().zip(c).for_each(|(d, c)| *d -= c));
+    drop(c);
+    domain.bit_reverse(&mut differences);
+    differences
+}
+
 /// For the monomial basis: the coefficients of the quotient of A B by X^n - 1; n - 1 elements and a zero, six transforms.
 ///
 /// With A B = low + X^n high, its remainder modulo X^n - 1 is low + high, modulo X^n + 1 low - high; the quotient is high,
