@@ -10,6 +10,8 @@ CUDA_WHEELS := nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88 nvidia-cuda-crt==1
 	nvidia-cuda-cccl==13.0.85
 
 export CARGO_TERM_PROGRESS_WHEN ?= never
+# Registers and spills of every kernel, as warnings of the build.
+export ZKHOST_CUDA_REPORT ?= 1
 
 .PHONY: help
 help: ## List the targets.

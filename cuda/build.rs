@@ -2,7 +2,7 @@
 //!
 //! nvcc is looked for in `NVCC`, `CUDA_HOME`, `PATH` and the project's `.venv` (where `pip install` puts it). Without it
 //! the crate still builds, has no kernels, and says so when a device is asked for. `ZKHOST_CUDA_ARCH` (say, `sm_90`)
-//! restricts the targets while developing; `ZKHOST_CUDA_REPORT=1` prints registers and spills of every kernel.
+//! restricts the targets while developing; with `ZKHOST_CUDA_REPORT` the build prints registers and spills of every kernel.
 
 use std::{
     collections::hash_map::DefaultHasher,
@@ -70,28 +70,40 @@ fn compile_all(nvcc: &Path, kernels: &Path, out: &Path) -> Vec<(String, PathBuf)
     }
     let flags = flags();
     flags.hash(&mut headers);
-    let report = env::var_os("ZKHOST_CUDA_REPORT").is_some();
-
     let sources: Vec<&PathBuf> = files.iter().filter(|path| path.extension().is_some_and(|e| e == "cu")).collect();
     let compile = |source: &PathBuf| {
         let name = source.file_stem().expect("a file has a name").to_string_lossy().into_owned();
         let mut hasher = headers.clone();
         fs::read(source).expect("a kernel is readable").hash(&mut hasher);
         let image = out.join(format!("{name}-{:016x}.fatbin", hasher.finish()));
-        if report || !image.is_file() {
-            compile_one(nvcc, &flags, source, &image, report);
+        if !image.is_file() {
+            compile_one(nvcc, &flags, source, &image);
         }
         (name, image)
     };
-    std::thread::scope(|scope| {
+    let images: Vec<_> = std::thread::scope(|scope| {
         let jobs: Vec<_> = sources.into_iter().map(|source| scope.spawn(|| compile(source))).collect();
         jobs.into_iter().map(|job| job.join().expect("each file compiles, or the build has stopped")).collect()
-    })
+    });
+    if env::var_os("ZKHOST_CUDA_REPORT").is_some() {
+        for (_, image) in &images {
+            let report = fs::read_to_string(report_of(image)).expect("a report was written with its image");
+            report.lines().for_each(|line| println!("cargo::warning={line}"));
+        }
+    }
+    images
+}
+
+/// Where the report of an image is.
+fn report_of(image: &Path) -> PathBuf {
+    image.with_extension("registers")
 }
 
 fn flags() -> Vec<String> {
     let mut flags: Vec<String> =
-        ["-fatbin", "-O3", "-std=c++17", "--expt-relaxed-constexpr", "-lineinfo"].map(String::from).into();
+        ["-fatbin", "-O3", "-std=c++17", "--expt-relaxed-constexpr", "-lineinfo", "-Xptxas", "-v"]
+            .map(String::from)
+            .into();
     match env::var("ZKHOST_CUDA_ARCH") {
         Ok(arch) => flags.push(format!("-arch={arch}")),
         Err(_) => flags.extend(TARGETS.iter().map(|target| format!("-gencode={target}"))),
@@ -100,25 +112,36 @@ fn flags() -> Vec<String> {
 }
 
 /// Runs nvcc; the process stops with its messages when it fails. The image appears under its name only when complete.
-fn compile_one(nvcc: &Path, flags: &[String], source: &Path, image: &Path, report: bool) {
+fn compile_one(nvcc: &Path, flags: &[String], source: &Path, image: &Path) {
     let partial = image.with_extension(format!("{}.partial", std::process::id()));
     let mut command = Command::new(nvcc);
     command.args(flags).arg("-o").arg(&partial).arg(source);
-    if report {
-        command.args(["-Xptxas", "-v"]);
-    }
     let output = command.output().unwrap_or_else(|e| panic!("{} could not be started: {e}", nvcc.display()));
     let messages = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() {
         panic!("{} failed on {}:\n{messages}", nvcc.display(), source.display());
     }
-    if report {
-        for line in messages
-            .lines()
-            .filter(|line| line.contains("Compiling entry") || line.contains("Used") || line.contains("spill"))
-        {
-            println!("cargo::warning={}", line.trim());
+    fs::write(report_of(image), report(&messages)).expect("OUT_DIR is writable");
+    fs::rename(&partial, image).expect("OUT_DIR is writable");
+}
+
+/// A line for each kernel and target of ptxas's messages, and for functions that spill.
+fn report(messages: &str) -> String {
+    let mut report = String::new();
+    let (mut kernel, mut spills) = (None, "");
+    for line in messages.lines() {
+        if let Some((_, entry)) = line.split_once("Compiling entry function ") {
+            kernel = Some(entry);
+        } else if let (Some(entry), Some((_, used))) = (kernel, line.split_once("Used ")) {
+            report += &format!("{entry}: {used}; {spills}\n");
+            // What follows is of the functions that it calls.
+            kernel = None;
+        } else if line.contains("spill stores") {
+            spills = line.trim();
+            if kernel.is_none() && !spills.ends_with(" 0 bytes spill stores, 0 bytes spill loads") {
+                report += &format!("    a function that it calls: {spills}\n");
+            }
         }
     }
-    fs::rename(&partial, image).expect("OUT_DIR is writable");
+    report
 }

@@ -1,11 +1,16 @@
 #!/bin/sh
+# usage: gpu-bundle.sh [PART...]
 # Puts the GPU tests and benchmarks into build/gpu: a folder that runs on a machine with an NVIDIA driver and nothing
-# else of ours, by its run.sh. PROFILE=dev builds faster; figures are for the default, release.
-#
-# A peer is carried along where benches/peers/sppark/build.sh has built it to build/sppark_bench.
+# else of ours, by its run.sh. Parts, all of them unless some are named:
+#   tests    of kernels and of the prover
+#   sapling  proofs under the ceremony's keys: 51 MB of them, and two components
+#   benches  each with its peer: supraseal-c2 is built in, sppark's program is carried along from build/sppark_bench,
+#            where benches/peers/sppark/build.sh has put it
+# PROFILE=dev builds faster; figures are for the default, release.
 set -eu
 cd "$(dirname "$0")/.."
 profile=${PROFILE:-release}
+parts=${*:-tests sapling benches}
 out=build/gpu
 rm -rf "$out"
 mkdir -p "$out/tests" "$out/benches"
@@ -14,26 +19,58 @@ mkdir -p "$out/tests" "$out/benches"
 collect() {
     folder=$1
     shift
-    cargo "$@" --message-format=json-render-diagnostics | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' |
+    cargo "$@" --locked --message-format=json-render-diagnostics | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' |
         while read -r program; do
             name=$(basename "$program" | sed 's/-[0-9a-f]*$//')
             cp "$program" "$out/$folder/$name"
             strip "$out/$folder/$name"
         done
 }
-collect tests test --package zkhost-cuda --no-run --tests
-collect benches build --package zkhost-cuda --benches --profile "$profile"
-rm -f "$out/benches/zkhost_cuda" "$out/benches/deps"
-collect benches build --manifest-path benches/gpu/Cargo.toml --benches --profile "$profile"
-rm -f "$out/benches/zkhost_bench_gpu"
-if [ -f build/sppark_bench ]; then cp build/sppark_bench "$out/"; fi
+
+for part in $parts; do
+    case $part in
+    tests)
+        collect tests test --package zkhost-cuda --no-run --tests
+        ;;
+    sapling)
+        collect tests test --package zkhost-tests --no-run --test device
+        for circuit in sapling-spend sapling-output; do
+            for file in guest-circuits/target/components/$circuit.wasm guest-circuits/$circuit/example-input.json \
+                build/sapling/$circuit.params; do
+                mkdir -p "$out/root/$(dirname $file)"
+                cp "$file" "$out/root/$file"
+            done
+        done
+        mkdir -p "$out/root/tests/fixtures/sapling"
+        cp tests/fixtures/sapling/golden-output.proof "$out/root/tests/fixtures/sapling/"
+        ;;
+    benches)
+        collect benches build --package zkhost-cuda --benches --profile "$profile"
+        # The peer's build looks for the toolkit where one would be installed, and knows no card after its own day.
+        for nvcc in "${NVCC:-}" "${CUDA_HOME:-/nonexistent}/bin/nvcc" "$(command -v nvcc || true)" \
+            .venv/lib/python3.*/site-packages/nvidia/cu13/bin/nvcc; do
+            if [ -x "$nvcc" ]; then break; fi
+        done
+        CUDA_HOME=$(dirname "$(dirname "$(realpath "$nvcc")")")
+        export CUDA_HOME PATH="$CUDA_HOME/bin:$PATH" LIBRARY_PATH="$CUDA_HOME/lib"
+        export NVCC_APPEND_FLAGS="-gencode arch=compute_90,code=sm_90"
+        collect benches build --manifest-path benches/gpu/Cargo.toml --features supraseal --benches --profile "$profile"
+        rm -f "$out"/benches/zkhost_cuda "$out"/benches/zkhost_bench_gpu
+        if [ -f build/sppark_bench ]; then cp build/sppark_bench "$out/"; fi
+        ;;
+    *)
+        echo "gpu-bundle.sh: no part is called $part: expected tests, sapling or benches" >&2
+        exit 2
+        ;;
+    esac
+done
 
 cat > "$out/run.sh" <<EOF
 #!/bin/sh
 # Runs the tests and then the benchmarks, whose results go to results.jsonl.
 set -eu
 cd "\$(dirname "\$0")"
-export BENCH_DATE=\$(date +%F) BENCH_COMMIT=$(git rev-parse --short HEAD)
+export BENCH_DATE=\$(date -u +%FT%TZ) BENCH_COMMIT=$(git rev-parse --short HEAD) ZKHOST_TEST_ROOT=\$PWD/root
 if [ -f sppark_bench ]; then export SPPARK_BENCH=\$PWD/sppark_bench; fi
 for test in tests/*; do \$test; done
 for bench in benches/*; do \$bench | tee -a results.jsonl; done

@@ -2,9 +2,9 @@
 //
 // Carries of one bucket are neighbours: they are summed by warps, level by level, and added to the bucket.
 //
-// Sets: sum_b (b + 1) B_b over 2^k buckets. Segments of L buckets give running sums T_t = sum_i B_{tL+i} and
-// S_t = sum_i (i + 1) B_{tL+i}, and the set's sum is sum_t S_t + L sum_q 2^q (sum of T_t with bit q of t set): plain sums
-// from there on, a few dozen points that the host puts together.
+// Sets: sum_b (b + 1) B_b over a set's buckets. Segments of L buckets, the last one of what is left, give running sums
+// T_t = sum_i B_{tL+i} and S_t = sum_i (i + 1) B_{tL+i}, and the set's sum is sum_t S_t + L sum_q 2^q (sum of T_t with bit
+// q of t set): plain sums from there on, a few dozen points that the host puts together. L is what fills the device once.
 
 #include "curve.cuh"
 #include "msm.cuh"
@@ -58,16 +58,26 @@ ZK_INLINE void add_carries(const uint32_t* carry_buckets, const void* carries, u
     if (ends_here) result.store(buckets, bucket, lane);
 }
 
-template <class F>
-ZK_INLINE void sum_segments(const void* buckets, uint32_t segments, uint32_t segment_len, void* weighted, void* plain) {
+// Segment t of a set is its buckets tL to tL + L, as far as there are any.
+struct Segments {
+    // all sets together, and each
+    uint32_t count, per_set;
+    uint32_t len;
+    uint32_t buckets_per_set;
+};
+
+template <class F> ZK_INLINE void sum_segments(const void* buckets, Segments segments, void* weighted, void* plain) {
     const int lane = lane_in_group<F>();
     const uint32_t segment = group_in_grid<F>();
-    const bool present = segment < segments;
+    const bool present = segment < segments.count;
+    const uint32_t set = segment / segments.per_set, start = segment % segments.per_set * segments.len;
+    const size_t first = (size_t)set * segments.buckets_per_set + start;
+    const uint32_t len = present ? min(segments.len, segments.buckets_per_set - start) : 0;
     Xyzz<F> t = Xyzz<F>::infinity(), s = Xyzz<F>::infinity();
 #pragma unroll 1
-    for (uint32_t i = segment_len; i-- > 0;) {
+    for (uint32_t i = segments.len; i-- > 0;) {
         Xyzz<F> bucket = Xyzz<F>::infinity();
-        if (present) bucket = Xyzz<F>::load(buckets, (size_t)segment * segment_len + i, lane);
+        if (i < len) bucket = Xyzz<F>::load(buckets, first + i, lane);
         t.add(bucket);
         s.add(t);
     }
@@ -87,14 +97,15 @@ template <class F> ZK_INLINE void sum_warp(Xyzz<F>& sum) {
     }
 }
 
-// Grid (slice, sum, set). Sum 0 is of all S_t of the set, sum 1 + q of the T_t with bit q set.
-template <class F>
-ZK_INLINE void sum_bits(const void* weighted, const void* plain, uint32_t segments_log2, void* slices) {
+// Grid (slice, sum, set). Sum 0 is of all S_t of the set, sum 1 + q of the T_t with bit q of t set.
+template <class F> ZK_INLINE void sum_bits(const void* weighted, const void* plain, uint32_t per_set, void* slices) {
     constexpr uint32_t GROUPS = THREADS / F::LANES;
     const int lane = lane_in_group<F>();
     const uint32_t set = blockIdx.z, which = blockIdx.y;
     const void* points = which == 0 ? weighted : plain;
-    const uint32_t len = which == 0 ? 1u << segments_log2 : 1u << (segments_log2 - 1);
+    // With bit q set there are at most so many numbers below per_set.
+    const uint32_t bit = which == 0 ? 0 : 1u << (which - 1);
+    const uint32_t len = which == 0 ? per_set : (per_set / (2 * bit) + 1) * bit;
     const uint32_t stride = gridDim.x * GROUPS;
     Xyzz<F> sum = Xyzz<F>::infinity();
 #pragma unroll 1
@@ -103,11 +114,11 @@ ZK_INLINE void sum_bits(const void* weighted, const void* plain, uint32_t segmen
         uint32_t segment = i;
         if (which > 0) {
             // i with a one put in at bit q
-            const uint32_t q = which - 1, low = i & ((1u << q) - 1);
-            segment = (i - low) * 2 + (1u << q) + low;
+            const uint32_t low = i & (bit - 1);
+            segment = (i - low) * 2 + bit + low;
         }
         Xyzz<F> point = Xyzz<F>::infinity();
-        if (i < len) point = Xyzz<F>::load(points, ((size_t)set << segments_log2) + segment, lane);
+        if (i < len && segment < per_set) point = Xyzz<F>::load(points, (size_t)set * per_set + segment, lane);
         sum.add(point);
     }
     sum_warp(sum);
@@ -143,12 +154,12 @@ template <class F> ZK_INLINE void sum_slices(const void* slices, uint32_t sums, 
         add_carries<F>(carry_buckets, carries, len, buckets, next_buckets, next);                                      \
     }                                                                                                                  \
     extern "C" __global__ void __launch_bounds__(THREADS) msm_##group##_sum_segments(                                  \
-        const void* buckets, uint32_t segments, uint32_t segment_len, void* weighted, void* plain) {                   \
-        sum_segments<F>(buckets, segments, segment_len, weighted, plain);                                              \
+        const void* buckets, Segments segments, void* weighted, void* plain) {                                         \
+        sum_segments<F>(buckets, segments, weighted, plain);                                                           \
     }                                                                                                                  \
     extern "C" __global__ void __launch_bounds__(THREADS) msm_##group##_sum_bits(                                      \
-        const void* weighted, const void* plain, uint32_t segments_log2, void* slices) {                               \
-        sum_bits<F>(weighted, plain, segments_log2, slices);                                                           \
+        const void* weighted, const void* plain, uint32_t per_set, void* slices) {                                     \
+        sum_bits<F>(weighted, plain, per_set, slices);                                                                 \
     }                                                                                                                  \
     extern "C" __global__ void __launch_bounds__(THREADS) msm_##group##_sum_slices(                                    \
         const void* slices, uint32_t sums, uint32_t slices_each, void* out) {                                          \

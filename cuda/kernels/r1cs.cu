@@ -89,3 +89,11 @@ extern "C" __global__ void r1cs_join(const fr_t* partials, const uint32_t* long_
     for (uint32_t u = first_units[i]; u < first_units[i + 1]; u++) sum = sum + fr_load(partials + u);
     fr_store(out + long_rows[i], sum);
 }
+
+// first = the least row whose product of a and b is not c, if there is one below what it was.
+extern "C" __global__ void r1cs_first_broken(const fr_t* a, const fr_t* b, const fr_t* c, uint32_t rows, uint32_t* first) {
+    const uint32_t row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= rows) return;
+    const fr_t difference = fr_load(a + row) * fr_load(b + row) - fr_load(c + row);
+    if (!difference.is_zero()) atomicMin(first, row);
+}

@@ -1,4 +1,4 @@
-//! The matrices A and B of a constraint system on the device, and their products with z.
+//! Matrices of a constraint system on the device, and their products with z.
 //!
 //! A term is its column and an index into a dictionary of coefficients, of one, two or four bytes: mostly five bytes in
 //! all. See `kernels/r1cs.cu`.
@@ -45,24 +45,29 @@ struct DeviceMatrix {
     unit_ends: Buffer<u32>,
 }
 
-/// A and B of a constraint system.
+/// Some of the matrices of a constraint system.
 pub struct DeviceCircuit {
     variables: usize,
     bound: u32,
     dictionary: Buffer<Limbs>,
-    matrices: [DeviceMatrix; 2],
+    matrices: Vec<DeviceMatrix>,
 }
 
 impl DeviceCircuit {
-    /// Copies the matrices to the device.
+    /// Copies A and B to the device, which is what proving takes.
     pub fn new(stream: &Stream, r1cs: &R1cs) -> Result<Self, CudaError> {
+        Self::with_matrices(stream, r1cs, &[MatrixId::A, MatrixId::B])
+    }
+
+    /// Copies these matrices to the device.
+    pub fn with_matrices(stream: &Stream, r1cs: &R1cs, ids: &[MatrixId]) -> Result<Self, CudaError> {
         let (order, dictionary) = dictionary(r1cs);
         let limbs: Vec<Limbs> = dictionary.iter().map(to_montgomery).collect();
         let matrix = |id| DeviceMatrix::new(stream, r1cs.matrix(id), &order, dictionary.len(), id == MatrixId::A);
         Ok(Self {
             variables: r1cs.variables(),
             bound: r1cs.public_count + 1,
-            matrices: [matrix(MatrixId::A)?, matrix(MatrixId::B)?],
+            matrices: ids.iter().map(|&id| matrix(id)).collect::<Result<_, _>>()?,
             dictionary: upload(stream, &limbs)?,
         })
     }
@@ -72,8 +77,8 @@ impl DeviceCircuit {
         self.matrices.iter().map(|m| Arena::bytes_for::<Limbs>(m.unit_starts.as_slice().len())).sum()
     }
 
-    /// A z and then B z, Montgomery, on `out`'s two halves: each the domain's rows, with the rows "public * 0 = 0" after the
-    /// constraints, padded with zeros. `z` is [1, publics, aux], Montgomery.
+    /// Each matrix times z, Montgomery, on `out`'s equal parts: each part is the rows of a domain, with A's rows
+    /// "public * 0 = 0" after the constraints if there is room, padded with zeros. `z` is [1, publics, aux], Montgomery.
     pub fn evaluate(
         &self,
         stream: &Stream,
@@ -84,7 +89,7 @@ impl DeviceCircuit {
         if z.len() != self.variables {
             return Err(CudaError::Unsupported(format!("{} values for {} variables", z.len(), self.variables)));
         }
-        let domain = out.len() / 2;
+        let domain = out.len() / self.matrices.len();
         let mut scratch = arena.rest();
         for (i, matrix) in self.matrices.iter().enumerate() {
             let partials = scratch.take::<Limbs>(matrix.unit_starts.as_slice().len())?;

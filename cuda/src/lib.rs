@@ -5,6 +5,7 @@
 //! so that a program with this crate in it runs without one.
 
 mod assignment;
+mod check;
 mod circuit;
 mod convert;
 pub mod device;
@@ -20,6 +21,7 @@ mod prover;
 mod query;
 mod setup;
 
+pub use check::DeviceChecker;
 pub use convert::to_quotient_points;
 pub use device::{Device, DeviceChoice, Kernel, Stream};
 pub use error::CudaError;

@@ -30,6 +30,10 @@ fn circuits() -> Vec<(String, Circuit)> {
     let x = linear.aux(Scalar::from(5));
     linear.enforce([&[(x, Scalar::ONE)], &[(0, Scalar::ONE)], &[(1, Scalar::ONE)]]);
     all.push(("one linear constraint".into(), linear.finish()));
+    let mut two = circuits::Builder::new(vec![]);
+    let (x, y) = (two.aux(Scalar::from(3)), two.aux(Scalar::from(9)));
+    two.enforce([&[(x, Scalar::ONE)], &[(x, Scalar::ONE)], &[(y, Scalar::ONE)]]);
+    all.push(("no public input, a domain of two".into(), two.finish()));
     all
 }
 
@@ -65,6 +69,12 @@ fn segmented(publics: &[Scalar], aux: &[Scalar], length: usize) -> Assignment {
 
 fn prover(device: &Arc<Device>, key: &Arc<ProvingKey>, r1cs: &Arc<R1cs>) -> CudaProver {
     CudaProver::new(Arc::new(CudaKey::new(device, key.clone(), r1cs.clone(), 1).unwrap())).unwrap()
+}
+
+#[test]
+fn the_smallest_domains_are_among_the_circuits() {
+    let domains: Vec<u32> = circuits().iter().map(|(_, (r1cs, ..))| r1cs.log2_domain()).collect();
+    assert!([1, 2, 3].iter().all(|log2| domains.contains(log2)), "{domains:?}");
 }
 
 #[test]

@@ -7,8 +7,12 @@ mod recorder;
 pub use for_bellman::ForBellman;
 pub use recorder::record;
 
+/// Where the project's files are when the tests run elsewhere than they were built, as on a machine with a GPU.
+const ROOT_VARIABLE: &str = "ZKHOST_TEST_ROOT";
+
 fn read(path: &str, hint: &str) -> Vec<u8> {
-    let path = format!("{}/../{path}", env!("CARGO_MANIFEST_DIR"));
+    let root = std::env::var(ROOT_VARIABLE).unwrap_or_else(|_| format!("{}/..", env!("CARGO_MANIFEST_DIR")));
+    let path = format!("{root}/{path}");
     std::fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}; {hint}"))
 }
 

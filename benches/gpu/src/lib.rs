@@ -1,4 +1,14 @@
-//! A recorded circuit as the prover takes it.
+//! A recorded circuit as the prover takes it, and the peer.
+
+#[cfg(not(feature = "supraseal"))]
+mod no_peer;
+#[cfg(feature = "supraseal")]
+mod supraseal;
+
+#[cfg(not(feature = "supraseal"))]
+pub use no_peer::NoPeer as Peer;
+#[cfg(feature = "supraseal")]
+pub use supraseal::Supraseal as Peer;
 
 use std::collections::HashMap;
 

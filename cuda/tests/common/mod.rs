@@ -1,4 +1,5 @@
 //! What the tests on a device share.
+#![allow(dead_code, reason = "each test file uses a part")]
 
 use std::{
     ops::Deref,

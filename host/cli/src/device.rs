@@ -1,12 +1,14 @@
-//! Where proofs are computed: the CPU or a CUDA device.
+//! Where things are computed: the CPU or a CUDA device.
 
 use crate::output::Output;
 use anyhow::{Context, Result};
 use clap::Args;
 use std::path::Path;
 use std::sync::Arc;
-use zkhost_cuda::{DeviceChoice, open_prover};
-use zkhost_groth16::{Prover, ProvingKey, R1cs};
+use zkhost_cuda::{
+    Device, DeviceChecker, DeviceChoice, DeviceMultiples, LOG_DOMAIN_MIN, open_prover, to_quotient_points,
+};
+use zkhost_groth16::{HBasis, Prover, ProvingKey, R1cs};
 
 /// The choice on the command line.
 #[derive(Args)]
@@ -32,5 +34,40 @@ impl DeviceArgs {
             output.note(remark);
         }
         Ok(prover)
+    }
+
+    /// What computes a key's points for this circuit, if a device does.
+    pub fn multiples(&self, shape: &R1cs, output: Output) -> Result<Option<DeviceMultiples>> {
+        Ok(self.open(shape, output).map(|device| DeviceMultiples::new(&device)).transpose()?)
+    }
+
+    /// The key with its H query as quotient points, which is how a device proves, where there is a device to convert it;
+    /// else the key as it is.
+    pub fn convert(&self, key: ProvingKey, shape: &R1cs, output: Output) -> Result<ProvingKey> {
+        if key.h_basis != HBasis::Monomial {
+            return Ok(key);
+        }
+        match self.open(shape, output) {
+            Some(device) => Ok(to_quotient_points(&device, &key, shape)?),
+            None => Ok(key),
+        }
+    }
+
+    /// What checks assignments of this circuit, if a device does.
+    pub fn checker(&self, shape: &Arc<R1cs>, output: Output) -> Result<Option<DeviceChecker>> {
+        let device = self.open(shape, output);
+        Ok(device.map(|device| DeviceChecker::new(&device, Arc::clone(shape))).transpose()?)
+    }
+
+    /// The device, if there is one that is worth its start for this circuit.
+    fn open(&self, shape: &R1cs, output: Output) -> Option<Arc<Device>> {
+        if self.device == DeviceChoice::Auto && shape.log2_domain() < LOG_DOMAIN_MIN {
+            return None;
+        }
+        let (device, remark) = self.device.open();
+        if let Some(remark) = remark {
+            output.note(remark);
+        }
+        device
     }
 }

@@ -1,6 +1,7 @@
 //! What a failure means to whoever called the command: its exit code, decided here and nowhere else.
 
 use serde::Serialize;
+use zkhost_cuda::CudaError;
 use zkhost_groth16::r1cs::CheckError;
 use zkhost_groth16::{ProveError, VerifyError};
 use zkhost_runtime::{Fault, LoadError, Refusal, RunError};
@@ -65,6 +66,9 @@ fn code_of_link(link: &(dyn std::error::Error + 'static)) -> Option<Code> {
     }
     if let Some(error) = link.downcast_ref::<CheckError>() {
         return Some(if matches!(error, CheckError::Unsatisfied(_)) { Code::False } else { Code::Guest });
+    }
+    if link.is::<CudaError>() {
+        return Some(Code::Device);
     }
     match link.downcast_ref::<LoadError>()? {
         LoadError::Read { .. } => Some(Code::File),

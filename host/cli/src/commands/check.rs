@@ -1,6 +1,7 @@
 //! `zkhost check`
 
 use crate::circuit::{CircuitArgs, Job};
+use crate::device::DeviceArgs;
 use crate::output::Output;
 use crate::progress::{Stage, Stages, Table};
 use crate::scalars;
@@ -30,6 +31,8 @@ pub struct CheckArgs {
     /// Show what the circuit logs; only the author of a circuit knows whether that is secret
     #[arg(long)]
     log: bool,
+    #[command(flatten)]
+    device: DeviceArgs,
 }
 
 #[derive(Serialize)]
@@ -75,10 +78,17 @@ pub fn run(args: &CheckArgs, output: Output) -> Result<()> {
     let shape = loaded.shape(&mut stages)?;
     let job = Job { input: &input, layout: &layout, shape: &shape };
 
+    let mut checker = args.device.checker(&shape, output)?;
     let mut publics = Vec::new();
     for partition in 0..layout.partitions {
         for assignment in stages.run("assign", || loaded.assign(&job, partition..partition + 1))? {
-            stages.run("check", || loaded.check(&shape, partition, &assignment))?;
+            stages.run("check", || {
+                match checker.as_mut().map(|checker| checker.first_broken(&assignment)).transpose()? {
+                    Some(None) => Ok(()),
+                    // Also for the name of a constraint that the device found broken.
+                    None | Some(Some(_)) => loaded.check(&shape, partition, &assignment),
+                }
+            })?;
             publics.push(assignment.publics().to_vec());
         }
     }

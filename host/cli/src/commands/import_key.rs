@@ -1,6 +1,7 @@
 //! `zkhost import-key`
 
 use crate::circuit::{CircuitArgs, Job, Loaded};
+use crate::device::DeviceArgs;
 use crate::error::{Code, Failure};
 use crate::files::{self, Draft, refuse_overwrite};
 use crate::keys;
@@ -45,6 +46,8 @@ pub struct ImportKeyArgs {
     sha256: Option<[u8; 32]>,
     #[command(flatten)]
     phase2: keys::Phase2Args,
+    #[command(flatten)]
+    device: DeviceArgs,
     /// Overwrite files that exist
     #[arg(long)]
     force: bool,
@@ -110,6 +113,7 @@ pub fn run(args: &ImportKeyArgs, output: Output) -> Result<()> {
     let trailer_bytes = file.params.trailer_bytes;
     let named = || format!("key {}", args.params_file.display());
     let key = ProvingKey::import(file.params, &shape, args.phase2.phase2()).with_context(named)?;
+    let key = stages.run("convert", || args.device.convert(key, &shape, output))?;
     let mut key = Arc::new(key);
     if let Some(input) = &args.input {
         prove_example(&loaded, &shape, Arc::clone(&key), input, &mut stages).with_context(named)?;

@@ -1,6 +1,7 @@
 //! `zkhost setup`
 
 use crate::circuit::CircuitArgs;
+use crate::device::DeviceArgs;
 use crate::files::{Draft, check_outputs, refuse_overwrite};
 use crate::keys;
 use crate::output::Output;
@@ -12,7 +13,7 @@ use std::fmt;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use zkhost_groth16::formats::write_params;
-use zkhost_groth16::setup::{ToxicWaste, setup};
+use zkhost_groth16::setup::{ToxicWaste, setup, setup_with};
 use zkhost_groth16::{HBasis, ProvingKey};
 
 /// Make a development key for a circuit
@@ -39,6 +40,8 @@ pub struct SetupArgs {
     /// Make the same key each time from this number; everyone who knows it can forge proofs
     #[arg(long, value_name = "NUMBER")]
     insecure_seed: Option<u64>,
+    #[command(flatten)]
+    device: DeviceArgs,
     /// Overwrite files that exist
     #[arg(long)]
     force: bool,
@@ -84,10 +87,15 @@ pub fn run(args: &SetupArgs, output: Output) -> Result<()> {
         Some(seed) => ToxicWaste::insecure_from_seed(seed),
         None => ToxicWaste::random(),
     };
-    let key = stages.run("setup", || setup(&shape, &waste, HBasis::QuotientPoints))?;
+    let multiples = args.device.multiples(&shape, output)?;
+    let make = |basis| match &multiples {
+        Some(multiples) => setup_with(&shape, &waste, basis, multiples),
+        None => setup(&shape, &waste, basis),
+    };
+    let key = stages.run("setup", || make(HBasis::QuotientPoints))?;
     // The other form of the same key has another basis of H.
     let exported = args.params_out.as_ref().map(|path| -> Result<_> {
-        let key = stages.run("setup for .params", || setup(&shape, &waste, HBasis::Monomial))?;
+        let key = stages.run("setup for .params", || make(HBasis::Monomial))?;
         Ok((path, key))
     });
     let exported = exported.transpose()?;
