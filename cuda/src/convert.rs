@@ -1,8 +1,9 @@
-//! From a monomial H query to quotient points, once for each imported key: formulas (1) and (2) of the prover's algebra.
+//! From other H queries to quotient points, once for each imported key: formulas (1), (2) and (5) of the prover's algebra.
 //!
 //! With Z_c = eta^n - 1 = -2 and c = 1/(n Z_c): P_j = c sum_k (eta w^j)^-k H_k, R_i = c sum_k w^-ik H_k, two transforms of
-//! points on the device, and Q_v = sum_i C[i,v] R_i, a sparse product on the host; L'_v = L_v - Q_v. The result is checked
-//! against the given key with random vectors, so a wrong conversion is found with certainty but for 1 in r.
+//! points on the device, and Q_v = sum_i C[i,v] R_i, a sparse product on the host; L'_v = L_v - Q_v. snarkjs's H query is P
+//! itself, and H_k = Z_c eta^k sum_j w^jk P_j. The result is checked against the given key with random vectors, so a wrong
+//! conversion is found with certainty but for 1 in r.
 
 use std::sync::Arc;
 
@@ -35,19 +36,20 @@ const LAUNCH_POINTS_MAX: usize = 1 << 19;
 /// (X, Y, ZZ, ZZZ) in device memory.
 type Xyzz = [[u64; 6]; 4];
 
-/// The same key with its H query as quotient points and C folded into L. It takes seconds for a domain of 2^21.
+/// The same key with its H query as quotient points and C folded into L, whatever its basis was. It takes seconds for a
+/// domain of 2^21.
 pub fn to_quotient_points(device: &Arc<Device>, key: &ProvingKey, r1cs: &R1cs) -> Result<ProvingKey, CudaError> {
     if key.h_basis == HBasis::QuotientPoints {
         return Ok(key.clone());
     }
-    if key.h_basis != HBasis::Monomial {
-        return Err(CudaError::Unsupported("keys made by snarkjs are proved on the CPU: use --device cpu".into()));
-    }
     key.check_circuit(r1cs).map_err(|e| CudaError::Unsupported(e.to_string()))?;
     let stream = device.stream()?;
     let conversion = Conversion::new(&stream, key)?;
-    let p = conversion.quotient_points()?;
-    let q = sparse_product(r1cs, &conversion.row_points()?);
+    let (p, rows) = match key.h_basis {
+        HBasis::OddCoset => (key.h.to_vec(), conversion.row_points_of_odd_coset()?),
+        HBasis::Monomial | HBasis::QuotientPoints => (conversion.quotient_points()?, conversion.row_points()?),
+    };
+    let q = sparse_product(r1cs, &rows);
     conversion.check(key, r1cs, &p, &q)?;
     let publics = 1 + key.public_count as usize;
     let l: Vec<G1Projective> = (0..key.variables())
@@ -137,28 +139,49 @@ impl<'a> Conversion<'a> {
     /// P_j for each point of the domain.
     fn quotient_points(&self) -> Result<Vec<G1Point>, CudaError> {
         let scalars = powers(self.stream, self.n(), &self.factor, &self.inverse_eta(), 0)?;
-        self.transform(scalars.as_slice(), 1)
+        self.transform(self.h.as_slice(), scalars.as_slice(), 1)
     }
 
     /// R_i for each row.
     fn row_points(&self) -> Result<Vec<G1Point>, CudaError> {
         let scalars = powers(self.stream, 1, &self.factor, &Scalar::ONE, 0)?;
-        self.transform(scalars.as_slice(), 0)
+        self.transform(self.h.as_slice(), scalars.as_slice(), 0)
     }
 
-    /// sum_k scalars[k * step] w^-jk H_k for each j.
-    fn transform(&self, scalars: Slice<'_, Limbs>, step: u32) -> Result<Vec<G1Point>, CudaError> {
+    /// R_i for each row, where the H query is P: sum_k w^-ik (eta^k / n) sum_j w^jk P_j.
+    fn row_points_of_odd_coset(&self) -> Result<Vec<G1Point>, CudaError> {
+        let one = powers(self.stream, 1, &Scalar::ONE, &Scalar::ONE, 0)?;
+        let mut sums = self.transform(self.h.as_slice(), one.as_slice(), 0)?;
+        // The sum with w^-jk in place n - k is the one with w^jk in place k.
+        sums[1..].reverse();
+        let points = self.stream.device().allocate(sums.len())?;
+        self.stream.upload(points.as_slice(), &sums)?;
+        let scalars = powers(self.stream, self.n(), &self.inverse_n(), &self.eta, 0)?;
+        self.transform(points.as_slice(), scalars.as_slice(), 1)
+    }
+
+    fn inverse_n(&self) -> Scalar {
+        Scalar::from(1u64 << self.log_n).invert().expect("a power of two is not zero in Fr")
+    }
+
+    /// sum_k scalars[k * step] w^-jk points_k for each j; points that are missing are infinity.
+    fn transform(
+        &self,
+        from: Slice<'_, G1Point>,
+        scalars: Slice<'_, Limbs>,
+        step: u32,
+    ) -> Result<Vec<G1Point>, CudaError> {
         let (stream, n) = (self.stream, self.n());
         let device = stream.device();
         let buffer = device.allocate::<Xyzz>(n)?;
         let points = buffer.as_slice();
         let scale = device.kernel("ecntt_scale")?;
-        let (h, len) = (self.h.as_slice(), self.h.as_slice().len() as u32);
+        let len = from.len() as u32;
         for first in (0..n).step_by(LAUNCH_PRODUCTS_MAX) {
             let blocks = LAUNCH_PRODUCTS_MAX.min(n - first).div_ceil(THREADS as usize);
             let first = first as u32;
             let mut launch = stream.launch_builder(&scale);
-            launch.arg(&h).arg(&len).arg(&scalars).arg(&step).arg(&self.log_n).arg(&first).arg(&points);
+            launch.arg(&from).arg(&len).arg(&scalars).arg(&step).arg(&self.log_n).arg(&first).arg(&points);
             // SAFETY: the kernel checks its index against both lengths; there is a scalar for each index, or step is 0.
             unsafe { launch.launch(grid(blocks, THREADS, 0)) }.doing("scaling points")?;
         }
@@ -184,21 +207,39 @@ impl<'a> Conversion<'a> {
         stream.to_vec(affine.as_slice())
     }
 
-    /// For random s and z: sum_j s_j P_j against the H query, and sum_v z_v Q_v against it.
+    /// For random s and z: sum_j s_j P_j against the H query, unless it is P, and sum_v z_v Q_v against it.
     fn check(&self, key: &ProvingKey, r1cs: &R1cs, p: &[G1Point], q: &[G1Projective]) -> Result<(), CudaError> {
         let random = |len: usize| -> Vec<Scalar> { (0..len).map(|_| Scalar::random(OsRng)).collect() };
         let limbs = |scalars: &[Scalar]| -> Vec<Limbs> { scalars.iter().map(to_canonical).collect() };
+        let odd_coset = key.h_basis == HBasis::OddCoset;
         let s = random(self.n());
-        if self.combine(p, &limbs(&s))? != self.combine_coefficients(key, &s, &self.inverse_eta())? {
+        if !odd_coset && self.combine(p, &limbs(&s))? != self.combine_coefficients(key, &s, &self.inverse_eta())? {
             return Err(CudaError::WrongResult("the quotient points do not belong to the key's H query".into()));
         }
         let z = random(key.variables());
         let mut rows = r1cs.evaluate(MatrixId::C, &z);
         rows.resize(self.n(), Scalar::ZERO);
-        if self.combine(&to_points(q), &limbs(&z))? != self.combine_coefficients(key, &rows, &Scalar::ONE)? {
+        let expected = if odd_coset {
+            self.combine(&key.h, &self.values_on_coset(&rows)?)?
+        } else {
+            self.combine_coefficients(key, &rows, &Scalar::ONE)?
+        };
+        if self.combine(&to_points(q), &limbs(&z))? != expected {
             return Err(CudaError::WrongResult("the folded L query does not belong to the key's H query".into()));
         }
         Ok(())
+    }
+
+    /// The values on the odd coset, canonical, of what has these values on the domain.
+    fn values_on_coset(&self, values: &[Scalar]) -> Result<Vec<Limbs>, CudaError> {
+        let (stream, n) = (self.stream, self.n());
+        let data = stream.device().allocate::<Limbs>(2 * n)?;
+        let ones = std::iter::repeat_n(&Scalar::ONE, n);
+        let montgomery: Vec<Limbs> = values.iter().chain(ones).map(to_montgomery).collect();
+        stream.upload(data.as_slice(), &montgomery)?;
+        let shift = FactorTable::powers_reversed(stream, self.log_n, &self.inverse_n(), &self.eta)?;
+        self.domain.coset_product(stream, data.as_slice(), &shift)?;
+        stream.to_vec(data.as_slice().slice(0, n)?)
     }
 
     /// The H query times the coefficients of what has these values on the coset of 1/base, divided by Z_c.

@@ -122,15 +122,19 @@ fn a_converted_key_gives_the_proofs_of_its_original() {
     let Some(device) = common::device() else { return };
     for (name, (r1cs, publics, aux)) in circuits() {
         let r1cs = Arc::new(r1cs);
-        let key = Arc::new(setup(&r1cs, &ToxicWaste::insecure_from_seed(6), HBasis::Monomial).unwrap());
-        let cpu = CpuProver::new(key.clone(), r1cs.clone()).unwrap();
-        let converted = to_quotient_points(&device, &key, &r1cs).unwrap_or_else(|e| panic!("{name}: {e}"));
-        let gpu = prover(&device, &Arc::new(converted), &r1cs);
-        let assignment = Assignment::from_values(&publics, &aux);
-        let (r, s) = (Scalar::from(5), Scalar::from(11).square());
-        let want = cpu.prove_with_fixed_blinding_for_tests(&assignment, r, s).unwrap();
-        let got = gpu.prove_with_fixed_blinding_for_tests(&assignment, r, s).unwrap_or_else(|e| panic!("{name}: {e}"));
-        assert!(got.to_bytes() == want.to_bytes(), "{name}");
+        for basis in [HBasis::Monomial, HBasis::OddCoset] {
+            let key = Arc::new(setup(&r1cs, &ToxicWaste::insecure_from_seed(6), basis).unwrap());
+            let cpu = CpuProver::new(key.clone(), r1cs.clone()).unwrap();
+            let converted = to_quotient_points(&device, &key, &r1cs).unwrap_or_else(|e| panic!("{name}: {e}"));
+            let gpu = prover(&device, &Arc::new(converted), &r1cs);
+            let assignment = Assignment::from_values(&publics, &aux);
+            let (r, s) = (Scalar::from(5), Scalar::from(11).square());
+            let want = cpu.prove_with_fixed_blinding_for_tests(&assignment, r, s).unwrap();
+            let got = gpu
+                .prove_with_fixed_blinding_for_tests(&assignment, r, s)
+                .unwrap_or_else(|e| panic!("{name}, {basis:?}: {e}"));
+            assert!(got.to_bytes() == want.to_bytes(), "{name}, {basis:?}");
+        }
     }
 }
 

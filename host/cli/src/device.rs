@@ -44,7 +44,7 @@ impl DeviceArgs {
     /// The key with its H query as quotient points, which is how a device proves, where there is a device to convert it;
     /// else the key as it is.
     pub fn convert(&self, key: ProvingKey, shape: &R1cs, output: Output) -> Result<ProvingKey> {
-        if key.h_basis != HBasis::Monomial {
+        if key.h_basis == HBasis::QuotientPoints {
             return Ok(key);
         }
         match self.open(shape, output) {
