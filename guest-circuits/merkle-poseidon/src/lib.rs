@@ -65,11 +65,12 @@ impl Circuit for MerklePoseidon {
         let hasher = Poseidon::new(params.arity).ok_or_else(|| Error::Internal("an arity without constants".into()))?;
         let mut circuit = MerklePoseidon { hasher, params: params.clone(), level_aux: 0, paths: None };
         let one = Variable::new_unchecked(Index::Input(0));
-        circuit.level_aux = Synthesis::count(|cs| {
-            merkle::level(cs, &circuit.hasher, one, None)?;
+        let zeros = vec![Fr::ZERO; params.arity];
+        circuit.level_aux = Synthesis::measure(|cs| {
+            merkle::level(cs, &circuit.hasher, one, Some((0, &zeros)))?;
             Ok(())
         })?
-        .aux;
+        .aux_count;
         Ok(circuit)
     }
 

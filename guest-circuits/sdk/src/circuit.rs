@@ -97,20 +97,26 @@ impl Plan {
         Plan { partitions, segments: vec![Segment { first_aux: 0, aux_count: 0, max_full: 0, weight: 1 }] }
     }
 
+    /// Several partitions of these segments, in order, whatever variable each says is its first.
+    pub fn of_segments(partitions: u32, segments: impl IntoIterator<Item = Segment>) -> Self {
+        let mut next = 0;
+        let place = |segment: Segment| {
+            let first_aux = next;
+            next += segment.aux_count;
+            Segment { first_aux, ..segment }
+        };
+        Plan { partitions, segments: segments.into_iter().map(place).collect() }
+    }
+
     /// Several partitions of segments with these numbers of aux variables, in order.
     pub fn segmented(partitions: u32, aux_counts: &[u64]) -> Self {
-        let mut first_aux = 0;
-        let segment = |&aux_count: &u64| {
-            let segment = Segment {
-                first_aux,
-                aux_count,
-                max_full: aux_count,
-                weight: u32::try_from(aux_count).unwrap_or(u32::MAX),
-            };
-            first_aux += aux_count;
-            segment
+        let segment = |&aux_count: &u64| Segment {
+            first_aux: 0,
+            aux_count,
+            max_full: aux_count,
+            weight: u32::try_from(aux_count).unwrap_or(u32::MAX),
         };
-        Plan { partitions, segments: aux_counts.iter().map(segment).collect() }
+        Plan::of_segments(partitions, aux_counts.iter().map(segment))
     }
 }
 

@@ -1,9 +1,9 @@
 //! The constraint system that gadgets see: one type for both passes and both dialects.
 
 use crate::shape::ShapeRecorder;
-use crate::sink::{Matrix, ShapeSink};
+use crate::sink::{Matrix, ShapeSink, WitnessSink};
 use crate::witness::WitnessWriter;
-use crate::{Counts, Error};
+use crate::{Counts, Error, Segment};
 
 /// What `Circuit::synthesize` writes constraints to.
 ///
@@ -50,6 +50,19 @@ impl<'a, F> Synthesis<'a, F> {
         }
     }
 
+    /// The segment that `synthesize` assigns, from aux variable 0 on, which is written nowhere: for a plan. Much faster than
+    /// [`Synthesis::count`] where gadgets write words. The circuit needs values, any at all; if each of them that is not a
+    /// bit is neither 0 nor 1, the segment's `max_full` is what any values need.
+    pub fn measure(synthesize: impl FnOnce(&mut Synthesis<'_, F>) -> Result<(), Error>) -> Result<Segment, Error> {
+        let mut discard = Discard;
+        let mut cs = Synthesis::new(Pass::Witness(WitnessWriter::new(&mut discard, 0, true)));
+        synthesize(&mut cs)?;
+        let Pass::Witness(witness) = cs.into_pass() else { unreachable!("a synthesis keeps its pass") };
+        let max_full = witness.full_count();
+        let aux_count = witness.finish()?;
+        Ok(Segment { first_aux: 0, aux_count, max_full, weight: u32::try_from(aux_count).unwrap_or(u32::MAX) })
+    }
+
     /// The pass, with everything written to it.
     pub(crate) fn into_pass(mut self) -> Pass<'a> {
         self.settle();
@@ -79,6 +92,14 @@ impl ShapeSink for Discard {
     fn add_coefficients(&mut self, _limbs: &[u64]) {}
     fn add_rows(&mut self, _matrix: Matrix, _row_lengths: &[u32], _columns: &[u32], _coefficients: &[u32]) {}
     fn name_rows(&mut self, _paths: &str) {}
+}
+
+impl WitnessSink for Discard {
+    fn write_groups(&mut self, _masks: &[u64], _elements: &[u64]) {}
+    fn write_public(&mut self, _elements: &[u64]) {}
+    fn progress(&mut self, _aux_written: u64) -> bool {
+        true
+    }
 }
 
 /// Implements a dialect's `ConstraintSystem` for [`Synthesis`]. `$terms` turns one of its linear combinations into

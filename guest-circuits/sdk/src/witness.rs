@@ -25,6 +25,7 @@ pub struct WitnessWriter<'a> {
     publics: u64,
     first_aux: u64,
     aux: u64,
+    full_count: u64,
     /// Whether this is the partition's first segment, which writes the public inputs.
     is_first: bool,
     stopped: Option<Error>,
@@ -43,6 +44,7 @@ impl<'a> WitnessWriter<'a> {
             publics: 0,
             first_aux,
             aux: 0,
+            full_count: 0,
             is_first,
             stopped: None,
         }
@@ -51,6 +53,11 @@ impl<'a> WitnessWriter<'a> {
     /// The aux variable that the next call appends.
     pub fn next_aux(&self) -> usize {
         (self.first_aux + self.aux) as usize
+    }
+
+    /// How many of the aux variables travel as elements.
+    pub(crate) fn full_count(&self) -> u64 {
+        self.full_count
     }
 
     /// Append an aux variable of value 0 or 1.
@@ -90,6 +97,7 @@ impl<'a> WitnessWriter<'a> {
     #[inline]
     fn push_element(&mut self, limbs: [u64; 4]) {
         self.full |= 1 << self.bit;
+        self.full_count += 1;
         self.elements.extend_from_slice(&limbs);
         self.advance();
     }
