@@ -4,9 +4,10 @@
 //! disturbs the other.
 
 use serde::Serialize;
+use std::env;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -40,7 +41,9 @@ struct Line<'a> {
 }
 
 impl Measurement<'_> {
-    /// Print the result and append it to `benches/results/BENCH.jsonl`.
+    /// Print the result and append it to `benches/results/BENCH.jsonl`, or to the folder that `ZKHOST_BENCH_RESULTS` names:
+    /// on a machine without this repository, which cannot tell its commit (`ZKHOST_BENCH_COMMIT`), or that is named better
+    /// by its GPU (`ZKHOST_BENCH_MACHINE`).
     pub fn record(&self) -> std::io::Result<()> {
         let peer = match (self.peer, self.peer_value) {
             (Some(peer), Some(value)) => format!("; {peer}: {value:.3} {}", self.unit),
@@ -49,11 +52,13 @@ impl Measurement<'_> {
         println!("{} {}: {:.3} {}{peer}", self.bench, self.case, self.ours, self.unit);
         let line = Line {
             measurement: self,
-            machine: machine(),
+            machine: env::var("ZKHOST_BENCH_MACHINE").unwrap_or_else(|_| machine()),
             date: output("date", &["-u", "+%Y-%m-%dT%H:%M:%SZ"]),
-            commit: output("git", &["rev-parse", "--short", "HEAD"]),
+            commit: env::var("ZKHOST_BENCH_COMMIT")
+                .unwrap_or_else(|_| output("git", &["rev-parse", "--short", "HEAD"])),
         };
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("results");
+        let folder = env::var_os("ZKHOST_BENCH_RESULTS")
+            .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("results"), PathBuf::from);
         std::fs::create_dir_all(&folder)?;
         let path = folder.join(self.bench).with_extension("jsonl");
         let mut file: File = OpenOptions::new().create(true).append(true).open(path)?;

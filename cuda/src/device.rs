@@ -353,6 +353,9 @@ impl Stream {
     pub fn download<T: Plain>(&self, target: &mut [T], source: Slice<'_, T>) -> Result<(), CudaError> {
         self.device.bind()?;
         let source = source.slice(0, target.len())?;
+        // A copy to memory that is not page-locked waits inside the driver for what is queued before it, and keeps other
+        // threads from queueing meanwhile: so wait before it, which keeps nobody.
+        self.synchronize()?;
         // SAFETY: the source lies in a live allocation and is exactly as long; the target is borrowed until the wait.
         unsafe { result::memcpy_dtoh_async(target, source.address(), self.inner.cu_stream()) }
             .doing("copying to the host")?;

@@ -15,6 +15,8 @@ pub mod arena;
 pub mod budget;
 #[cfg(feature = "components")]
 pub mod component;
+#[cfg(feature = "cuda")]
+pub mod cuda;
 pub mod device;
 pub mod engine;
 pub mod failure;

@@ -44,6 +44,9 @@ struct DeviceResult {
     /// Whether that is the time of kernels, by the device's own events.
     by_device_events: bool,
     copied_bytes: u64,
+    /// Time in which the link was busy.
+    link_milliseconds: f64,
+    /// Time in which slots copied, all slots together.
     copy_milliseconds: f64,
     /// Of that, the time in which another slot's kernels ran.
     hidden_copy_milliseconds: f64,
@@ -73,6 +76,7 @@ impl From<&Summary> for TraceResult {
             busy_milliseconds: ms(device.busy_nanos),
             by_device_events: device.by_device_events,
             copied_bytes: device.copied_bytes,
+            link_milliseconds: ms(device.link_nanos),
             copy_milliseconds: ms(device.copy_nanos),
             hidden_copy_milliseconds: ms(device.hidden_copy_nanos),
             gaps: device

@@ -51,7 +51,9 @@ pub struct DeviceSummary {
     pub busy_nanos: u64,
     /// Whether `busy_nanos` comes from the device's events.
     pub by_device_events: bool,
-    /// Time in which a copy ran.
+    /// Time in which the link was busy: the union of all slots' copies.
+    pub link_nanos: u64,
+    /// Time in which slots copied, all slots together.
     pub copy_nanos: u64,
     /// Of that, the time in which a kernel of another slot ran.
     pub hidden_copy_nanos: u64,
@@ -99,30 +101,32 @@ impl Timeline {
         let last = slots.iter().last().map_or(0, |(_, end)| end);
         let wall: Intervals = [(first, last)].into_iter().collect();
         let copied_bytes = self.spans().filter(|span| here(span, Category::Copy)).map(|span| span.bytes).sum();
+        let (copy_nanos, hidden_copy_nanos) = self.slot_copies(device);
         DeviceSummary {
             device,
             wall_nanos: wall.nanos(),
             busy_nanos: busy.intersect(&wall).nanos(),
             by_device_events,
-            copy_nanos: copies.nanos(),
-            hidden_copy_nanos: self.hidden_copies(device),
+            link_nanos: copies.nanos(),
+            copy_nanos,
+            hidden_copy_nanos,
             copied_bytes,
             gaps: self.gaps(device, wall.minus(&busy), &copies, &slots),
         }
     }
 
-    /// Copies of each slot that kernels of other slots of the device cover.
-    fn hidden_copies(&self, device: DeviceId) -> u64 {
+    /// The time of each slot's copies, all slots together, and how much of it kernels of other slots of the device cover.
+    fn slot_copies(&self, device: DeviceId) -> (u64, u64) {
         let of_device = |span: &&Span| span.track.device() == Some(device);
         let tracks: BTreeSet<_> = self.spans().filter(of_device).map(|span| span.track).collect();
-        let hidden = tracks.into_iter().flat_map(|track| {
+        let times = tracks.into_iter().map(|track| {
             let copies = self.intervals(|span| span.track == track && span.category == Category::Copy);
             let others = self.intervals(|span| {
                 span.track != track && span.track.device() == Some(device) && span.category == Category::Kernel
             });
-            copies.intersect(&others).iter().collect::<Vec<_>>()
+            (copies.nanos(), copies.intersect(&others).nanos())
         });
-        hidden.collect::<Intervals>().nanos()
+        times.fold((0, 0), |sum, slot| (sum.0 + slot.0, sum.1 + slot.1))
     }
 
     /// Give every moment of a gap to the first cause that explains it.
@@ -182,7 +186,7 @@ impl fmt::Display for DeviceSummary {
                 f,
                 "  copied {:.1} MB at {:.1} GB/s, {:.0} % behind kernels of other slots",
                 self.copied_bytes as f64 / 1e6,
-                self.copied_bytes as f64 / self.copy_nanos as f64,
+                self.copied_bytes as f64 / self.link_nanos as f64,
                 percent(self.hidden_copy_nanos, self.copy_nanos),
             )?;
         }

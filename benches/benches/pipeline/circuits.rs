@@ -1,0 +1,243 @@
+//! Circuits with keys and assignments that are ready, so that nothing but proving is measured.
+
+use ff::Field;
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use zkhost_cuda::{DeviceMultiples, KeyDimensions};
+use zkhost_engine::cuda::KeySource;
+use zkhost_engine::device::Stop;
+use zkhost_engine::ids::CircuitId;
+use zkhost_engine::scheduler::SynthesisFault;
+use zkhost_engine::synthesis::{Circuit, Synthesis};
+use zkhost_groth16::assignment::{SegmentLimits, SegmentSink, SegmentWriter, SinkError};
+use zkhost_groth16::r1cs::{Counts, MatrixId, ShapeLimits, ShapeRecorder};
+use zkhost_groth16::scalar::{Limbs, to_canonical};
+use zkhost_groth16::setup::{ToxicWaste, setup_with};
+use zkhost_groth16::{Assignment, BoundKey, Encoding, HBasis, ProvingKey, R1cs, Scalar};
+use zkhost_runtime::{Compiler, Input, Layout, Limits, Runtime, Silent, Synthesis as Guests};
+
+/// SHA-256 of so many blocks has a domain of 2^22: 99 % of its rows are used.
+pub const SHA_BLOCKS: usize = 150;
+
+/// A circuit, its key and one assignment of it.
+pub struct Material {
+    pub r1cs: Arc<R1cs>,
+    pub key: Arc<ProvingKey>,
+    pub circuit: Circuit,
+    pub segments: Arc<[SegmentLimits]>,
+    pub assignment: Arc<Assignment>,
+}
+
+impl Material {
+    fn new(
+        device: &Arc<zkhost_cuda::Device>,
+        r1cs: Arc<R1cs>,
+        segments: Vec<SegmentLimits>,
+        assignment: Assignment,
+    ) -> Self {
+        let multiples = DeviceMultiples::new(device).expect("the device has room for its tables");
+        let waste = ToxicWaste::insecure_from_seed(4);
+        let key = setup_with(&r1cs, &waste, HBasis::QuotientPoints, &multiples).expect("the circuit has a key");
+        let key = Arc::new(key);
+        let circuit = Circuit::of(&BoundKey::new(key.clone(), r1cs.clone()).expect("the key is the circuit's"));
+        Self { r1cs, key, circuit, segments: segments.into(), assignment: Arc::new(assignment) }
+    }
+
+    /// Bytes of its assignment as it crosses the link.
+    pub fn witness_bytes(&self) -> usize {
+        let bytes = |s: &zkhost_groth16::assignment::Segment| size_of_val(s.masks()) + size_of_val(s.elements());
+        self.assignment.segments().iter().map(bytes).sum()
+    }
+}
+
+/// Keys that are in memory.
+#[derive(Default)]
+pub struct Keys(pub HashMap<CircuitId, (Arc<ProvingKey>, Arc<R1cs>)>);
+
+impl Keys {
+    pub fn of(materials: &[&Material]) -> Arc<Self> {
+        let pair = |m: &&Material| (m.circuit.id, (m.key.clone(), m.r1cs.clone()));
+        Arc::new(Self(materials.iter().map(pair).collect()))
+    }
+}
+
+impl KeySource for Keys {
+    fn dimensions(&self, circuit: CircuitId) -> Option<KeyDimensions> {
+        self.0.get(&circuit).map(|(key, r1cs)| KeyDimensions::of(key, r1cs))
+    }
+
+    fn open(&self, circuit: CircuitId) -> Result<(Arc<ProvingKey>, Arc<R1cs>), String> {
+        self.0.get(&circuit).cloned().ok_or_else(|| "there is no such circuit".to_owned())
+    }
+}
+
+/// A job whose segments are copied from an assignment that is there: synthesis at the speed of memory.
+pub struct Ready {
+    partitions: u32,
+    segments: Arc<[SegmentLimits]>,
+    assignment: Arc<Assignment>,
+}
+
+impl Ready {
+    pub fn new(material: &Material, partitions: u32) -> Self {
+        let (segments, assignment) = (material.segments.clone(), material.assignment.clone());
+        Self { partitions, segments, assignment }
+    }
+}
+
+impl Synthesis for Ready {
+    fn partitions(&self) -> u32 {
+        self.partitions
+    }
+
+    fn encoding(&self) -> Encoding {
+        self.assignment.encoding()
+    }
+
+    fn segments(&self) -> &[SegmentLimits] {
+        &self.segments
+    }
+
+    fn guest_bytes(&self) -> u64 {
+        0
+    }
+
+    fn assign(
+        &self,
+        _partition: u32,
+        segment: u32,
+        mut writer: SegmentWriter,
+        _stop: &Stop,
+    ) -> Result<SegmentWriter, SynthesisFault> {
+        let ready = &self.assignment.segments()[segment as usize];
+        let publics: Vec<Limbs> = ready.publics().iter().map(to_canonical).collect();
+        let refused = |error: SinkError| SynthesisFault::Guest(error.to_string());
+        if !publics.is_empty() {
+            writer.write_public(publics.as_flattened()).map_err(refused)?;
+        }
+        writer.write_groups(ready.masks(), ready.elements().as_flattened()).map_err(refused)?;
+        Ok(writer)
+    }
+}
+
+/// SHA-256 as a component, in its sandbox.
+pub struct ShaComponent {
+    pub guest: zkhost_runtime::Circuit,
+    pub params: Vec<u8>,
+    pub layout: Layout,
+    pub shape: Arc<R1cs>,
+}
+
+impl ShaComponent {
+    pub fn load(path: &Path) -> Self {
+        let runtime = Runtime::new(Compiler::InProcess, None).expect("the runtime starts");
+        let guest = runtime.load_file(path, Limits::default()).expect("the component loads");
+        let params = format!(r#"{{"preimage_bytes": {}}}"#, preimage_bytes()).into_bytes();
+        let layout = guest.plan(&params).expect("it has a plan");
+        let shape = Arc::new(guest.record_shape(&params, false).expect("it records its shape"));
+        Self { guest, params, layout, shape }
+    }
+
+    /// The input of a partition.
+    pub fn input(&self, number: u32) -> Input {
+        let byte = format!("{:02x}", 0xa7 ^ (number & 0x7f));
+        format!(r#"{{"preimage": "{}"}}"#, byte.repeat(preimage_bytes())).into_bytes().into()
+    }
+
+    /// It, with a key made on the device, and the assignment of one input.
+    pub fn material(&self, device: &Arc<zkhost_cuda::Device>) -> Material {
+        let input = self.input(0);
+        let guests = Guests { params: &self.params, input: &input, layout: &self.layout, shape: &self.shape };
+        let assignment = self.guest.synthesise(guests, 0..1, 1).expect("it assigns").remove(0);
+        let segments = self.guest.segment_limits(&self.layout, &self.shape).expect("it has segments");
+        Material::new(device, self.shape.clone(), segments, assignment)
+    }
+
+    /// A job of one partition for each of several inputs.
+    pub fn jobs(&self, count: u32) -> Ten {
+        let job = |number| {
+            let (sources, input) = ((&self.layout, &*self.shape), self.input(number));
+            zkhost_engine::component::ComponentJob::new(&self.guest, &self.params, &input, sources, Arc::new(Silent))
+                .expect("its plan is good")
+        };
+        Ten((0..count).map(job).collect())
+    }
+}
+
+/// The preimage that fills the blocks, with the nine bytes of padding.
+fn preimage_bytes() -> usize {
+    64 * SHA_BLOCKS - 9
+}
+
+/// Jobs of one partition as the partitions of one job.
+pub struct Ten(Vec<zkhost_engine::component::ComponentJob>);
+
+impl Synthesis for Ten {
+    fn partitions(&self) -> u32 {
+        self.0.len() as u32
+    }
+
+    fn encoding(&self) -> Encoding {
+        self.0[0].encoding()
+    }
+
+    fn segments(&self) -> &[SegmentLimits] {
+        self.0[0].segments()
+    }
+
+    fn guest_bytes(&self) -> u64 {
+        self.0[0].guest_bytes()
+    }
+
+    fn assign(
+        &self,
+        partition: u32,
+        segment: u32,
+        writer: SegmentWriter,
+        stop: &Stop,
+    ) -> Result<SegmentWriter, SynthesisFault> {
+        self.0[partition as usize].assign(0, segment, writer, stop)
+    }
+
+    fn end_partition(&self, partition: u32) {
+        self.0[partition as usize].end_partition(0);
+    }
+}
+
+const NO_LIMITS: ShapeLimits = ShapeLimits {
+    publics: 1 << 30,
+    aux: 1 << 30,
+    constraints: 1 << 30,
+    terms: 1 << 32,
+    coefficients: 1 << 30,
+    name_bytes: 0,
+};
+
+/// x -> x^2 + 3 to fill a domain of 2^log: every value is of full size, 32 bytes for each point of the domain.
+pub fn squarings(device: &Arc<zkhost_cuda::Device>, log: u32) -> Material {
+    // The rows that bind the one and the public input are the domain's last.
+    let steps = (1usize << log) - 2;
+    let mut values = vec![Scalar::from(0x1234_5678_9abc_def1).square().square().square()];
+    (0..steps).for_each(|i| values.push(values[i].square() + Scalar::from(3)));
+    let mut recorder = ShapeRecorder::new(NO_LIMITS, false);
+    let one = recorder.add_coefficients(&to_canonical(&Scalar::ONE)).expect("within the limits");
+    let minus_three = recorder.add_coefficients(&to_canonical(&-Scalar::from(3))).expect("within the limits");
+    // Publics have the top bit set: the one is 0, the result 1.
+    let public = |index: u32| index | 1 << 31;
+    let columns: Vec<u32> = (0..steps as u32).collect();
+    for matrix in [MatrixId::A, MatrixId::B] {
+        recorder.add_rows(matrix, &vec![1; steps], &columns, &vec![one; steps]).expect("within the limits");
+    }
+    let next = |step: u32| if step + 1 < steps as u32 { step + 1 } else { public(1) };
+    let outs: Vec<u32> = (0..steps as u32).flat_map(|step| [next(step), public(0)]).collect();
+    recorder
+        .add_rows(MatrixId::C, &vec![2; steps], &outs, &[one, minus_three].repeat(steps))
+        .expect("within the limits");
+    let counts = Counts { publics: 1, aux: steps as u64, constraints: steps as u64 };
+    let r1cs = Arc::new(recorder.finish(counts).expect("all rows are there"));
+    let assignment = Assignment::from_values(&values[steps..], &values[..steps]);
+    assert!(r1cs.check(&assignment).is_ok(), "the values satisfy the constraints");
+    let limits = SegmentLimits { aux_count: steps as u64, full_max: steps as u64, public_count: 1 };
+    Material::new(device, r1cs, vec![limits], assignment)
+}

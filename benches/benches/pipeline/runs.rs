@@ -1,0 +1,175 @@
+//! Engines over GPUs, jobs on them, and what their timelines say.
+
+use super::circuits::{Keys, Material, Ready};
+use std::env;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+use zkhost_engine::arena::Arena;
+use zkhost_engine::budget::Pool;
+use zkhost_engine::cuda::{CudaConfig, CudaDevice, KeyStore};
+use zkhost_engine::device::{Call, Device, ProveFault, ProverDevice};
+use zkhost_engine::failure::Outcome;
+use zkhost_engine::ids::{CircuitId, DeviceId, JobId, JobKey, PROOF_BYTES, Priority};
+use zkhost_engine::scheduler::{Config, Counters, DeviceFault, DeviceSpec, Role};
+use zkhost_engine::synthesis::Synthesis;
+use zkhost_engine::timeline::{Category, Intervals, Timeline};
+use zkhost_engine::{Engine, EngineConfig, JobRequest};
+use zkhost_groth16::{Assignment, CpuProver, Proof, Prover};
+
+/// GPUs and an engine over them, with the CPU as the last resort.
+pub struct Setting {
+    pub gpus: Vec<Arc<CudaDevice>>,
+    pub engine: Engine,
+}
+
+impl Setting {
+    pub fn new(
+        gpus: &[Arc<zkhost_cuda::Device>],
+        config: CudaConfig,
+        material: &Material,
+        arena: &Arena,
+        scheduler: Config,
+        wrap: impl Fn(usize, Arc<CudaDevice>) -> Arc<dyn Device>,
+    ) -> Self {
+        let store = KeyStore::new(Keys::of(&[material]));
+        let open = |gpu: &Arc<zkhost_cuda::Device>| {
+            Arc::new(CudaDevice::new(gpu.clone(), config, store.clone()).expect("the GPU has memory for its slots"))
+        };
+        let gpus: Vec<_> = gpus.iter().map(open).collect();
+        let unbounded = Pool { capacity_bytes: u64::MAX, head_room_bytes: 0 };
+        let cpu = ProverDevice::new("CPU", DeviceSpec { slots: 1, role: Role::LastResort, node: 0 }, unbounded);
+        let prover = CpuProver::new(material.key.clone(), material.r1cs.clone()).expect("the key is the circuit's");
+        cpu.add(material.circuit.id, 0, Arc::new(prover) as Arc<dyn Prover>);
+        let mut devices: Vec<Arc<dyn Device>> =
+            gpus.iter().enumerate().map(|(number, gpu)| wrap(number, gpu.clone())).collect();
+        devices.push(Arc::new(cpu));
+        let config = EngineConfig { scheduler, host: unbounded, pinned_head_room_bytes: 0 };
+        let engine = Engine::start(config, devices, arena.clone()).expect("the system has threads");
+        Self { gpus, engine }
+    }
+
+    /// Have every GPU load the key and prove: some partitions more than there are slots.
+    pub fn warm_up(&self, material: &Material) {
+        let partitions = 8 * self.gpus.len() as u32;
+        self.run("warm-up", material, Arc::new(Ready::new(material, partitions)));
+    }
+
+    /// Run a job to its end. The engine has verified its proofs; there must be as many as partitions.
+    pub fn run(&self, name: &str, material: &Material, synthesis: Arc<dyn Synthesis>) -> Run {
+        let partitions = synthesis.partitions();
+        let began = Instant::now();
+        let job = self.engine.submit(request(name, material, synthesis)).expect("the engine takes it");
+        let key = job.key();
+        let outcome = job.wait().expect("the engine runs");
+        let wall = began.elapsed();
+        let Outcome::Proved(proved) = &*outcome else { panic!("{outcome:?}") };
+        assert_eq!(proved.proofs.len(), PROOF_BYTES * partitions as usize);
+        let timeline = of_job(&self.engine.timeline().expect("the engine runs"), key);
+        Run { wall, timeline, counters: self.engine.usage().expect("the engine runs").1 }
+    }
+}
+
+fn request(name: &str, material: &Material, synthesis: Arc<dyn Synthesis>) -> JobRequest {
+    JobRequest {
+        id: JobId { owner: "bench".into(), name: name.into() },
+        body: [0; 32],
+        circuit: material.circuit.clone(),
+        priority: Priority::Normal,
+        time_limit: None,
+        synthesis,
+    }
+}
+
+/// The spans of one job.
+fn of_job(timeline: &Timeline, job: JobKey) -> Timeline {
+    let mut of_job = Timeline::default();
+    let spans = timeline.spans().filter(|span| span.partition.is_some_and(|partition| partition.job == job));
+    spans.cloned().for_each(|span| of_job.push(span));
+    of_job
+}
+
+/// A GPU that is lost, as one that fell off the bus, when it is asked for its proof of this number.
+pub struct Failing {
+    pub gpu: Arc<CudaDevice>,
+    pub proofs: AtomicU32,
+    pub fails_at: u32,
+}
+
+impl Device for Failing {
+    fn describe(&self) -> String {
+        self.gpu.describe()
+    }
+
+    fn spec(&self) -> DeviceSpec {
+        self.gpu.spec()
+    }
+
+    fn memory(&self) -> Pool {
+        self.gpu.memory()
+    }
+
+    fn circuit_bytes(&self, circuit: CircuitId) -> Option<u64> {
+        self.gpu.circuit_bytes(circuit)
+    }
+
+    fn load(&self, circuit: CircuitId) -> Result<(), DeviceFault> {
+        self.gpu.load(circuit)
+    }
+
+    fn evict(&self, circuit: CircuitId) {
+        self.gpu.evict(circuit);
+    }
+
+    fn restart(&self) -> Result<(), DeviceFault> {
+        self.gpu.restart()
+    }
+
+    fn prove(&self, slot: u16, circuit: CircuitId, assignment: &Assignment, call: &Call) -> Result<Proof, ProveFault> {
+        if self.proofs.fetch_add(1, Ordering::Relaxed) >= self.fails_at {
+            return Err(DeviceFault::Lost("it fell off the bus".into()).into());
+        }
+        self.gpu.prove(slot, circuit, assignment, call)
+    }
+}
+
+/// A job that has ended.
+pub struct Run {
+    pub wall: Duration,
+    pub timeline: Timeline,
+    pub counters: Counters,
+}
+
+impl Run {
+    /// The share of a GPU's time from the job's first work on it to its last in which its kernels ran, in percent.
+    pub fn kernel_busy(&self, device: DeviceId) -> f64 {
+        let here = |category| {
+            self.timeline.intervals(move |span| span.track.device() == Some(device) && span.category == category)
+        };
+        let (slots, kernels) = (here(Category::Proving), here(Category::Kernel));
+        let (first, last) = (slots.iter().next().expect("it worked").0, slots.iter().last().expect("it worked").1);
+        let wall: Intervals = [(first, last)].into_iter().collect();
+        100.0 * kernels.intersect(&wall).nanos() as f64 / wall.nanos() as f64
+    }
+
+    /// From the first phase on the GPU to the end of the last, by its events, in milliseconds.
+    pub fn device_ms(&self) -> f64 {
+        let phases = self.timeline.intervals(|span| matches!(span.category, Category::Kernel | Category::Copy));
+        let (first, last) = (phases.iter().next().expect("it worked").0, phases.iter().last().expect("it worked").1);
+        (last - first) as f64 / 1e6
+    }
+
+    /// Keep trace and picture, if `ZKHOST_BENCH_TRACES` names a folder, and print the summary.
+    pub fn keep(&self, name: &str) {
+        println!("{name}: {:.1} ms wall\n{}", self.wall.as_secs_f64() * 1e3, self.timeline.summary());
+        let Some(folder) = env::var_os("ZKHOST_BENCH_TRACES").map(PathBuf::from) else { return };
+        let mut trace = vec![];
+        self.timeline.write_trace(&mut trace).expect("memory takes it");
+        let kept = fs::create_dir_all(&folder)
+            .and_then(|()| fs::write(folder.join(format!("{name}.json")), trace))
+            .and_then(|()| fs::write(folder.join(format!("{name}.svg")), self.timeline.waterfall_svg()));
+        kept.expect("the folder can be written to");
+    }
+}
