@@ -7,9 +7,9 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
 use std::sync::Arc;
-use zkhost_groth16::formats::{read_vk, write_vk};
+use zkhost_groth16::formats::write_vk;
 use zkhost_groth16::image::{open_image, write_image};
-use zkhost_groth16::key::{Phase2, check_verifying_key};
+use zkhost_groth16::key::Phase2;
 use zkhost_groth16::{ProvingKey, VerifyingKey};
 
 /// Which keys are taken.
@@ -30,24 +30,12 @@ impl Phase2Args {
     }
 }
 
-/// Bytes of a verifying key at most: it has one point of 96 bytes for each public input.
-const VK_BYTES_MAX: u64 = 1 << 30;
-
 /// Map a key image and check all of it.
 pub fn open(path: &Path, phase2: Phase2) -> Result<Arc<ProvingKey>> {
     let file = File::open(path).with_context(|| format!("cannot open the key {}", path.display()))?;
     let key = open_image(&file, phase2)
         .with_context(|| format!("key {} (images come from `zkhost setup` and `zkhost import-key`)", path.display()))?;
     Ok(Arc::new(key))
-}
-
-/// Read a verifying key.
-pub fn open_vk(path: &Path, phase2: Phase2) -> Result<VerifyingKey> {
-    let bytes = crate::files::read(path, "the verifying key", VK_BYTES_MAX)?;
-    let named = || format!("verifying key {}", path.display());
-    let vk = read_vk(&bytes).with_context(named)?;
-    check_verifying_key(&vk, phase2).with_context(named)?;
-    Ok(vk)
 }
 
 /// A key image, written beside its path and not yet kept.

@@ -7,6 +7,7 @@ mod device;
 mod engine;
 mod error;
 mod files;
+mod formats;
 mod interrupt;
 mod keys;
 mod limits;
@@ -51,6 +52,7 @@ enum Command {
     ImportKey(commands::import_key::ImportKeyArgs),
     Prove(commands::prove::ProveArgs),
     Verify(commands::verify::VerifyArgs),
+    Convert(commands::convert::ConvertArgs),
     Bench(commands::bench::BenchArgs),
     Trace(commands::trace::TraceArgs),
     /// Print a shell's completions of this command
@@ -88,6 +90,7 @@ fn run(command: &Command, output: Output) -> anyhow::Result<()> {
         Command::ImportKey(args) => commands::import_key::run(args, output),
         Command::Prove(args) => commands::prove::run(args, output),
         Command::Verify(args) => commands::verify::run(args, output),
+        Command::Convert(args) => commands::convert::run(args, output),
         Command::Bench(args) => commands::bench::run(args, output),
         Command::Trace(args) => commands::trace::run(args, output),
         Command::Completions { shell } => {

@@ -33,6 +33,17 @@ pub fn read(path: &Path, proofs: usize, count: usize) -> Result<Vec<Vec<Scalar>>
     Ok(publics)
 }
 
+/// Read the public inputs of one proof, however many they are.
+pub fn read_one(path: &Path) -> Result<Vec<Scalar>> {
+    let bytes = files::read(path, "the public inputs", PUBLICS_BYTES_MAX)?;
+    let parsed = if is_json(path) { parse_json(&bytes) } else { parse_bytes(&bytes).map(|publics| vec![publics]) };
+    let bad = |problem: String| Failure::new(Code::File, format!("public inputs {}: {problem}", path.display()));
+    match <[Vec<Scalar>; 1]>::try_from(parsed.map_err(bad)?) {
+        Ok([publics]) => Ok(publics),
+        Err(several) => Err(bad(format!("they are for {} proofs, one was expected", several.len())).into()),
+    }
+}
+
 /// Write public inputs in the form that the file's name asks for.
 pub fn write(path: &Path, publics: &[Vec<Scalar>]) -> Result<()> {
     let bytes = match is_json(path) {
@@ -61,14 +72,19 @@ fn to_hex(scalar: &Scalar) -> String {
     format!("0x{}", hex::encode(bytes))
 }
 
-fn parse_raw(bytes: &[u8], proofs: usize) -> Result<Vec<Vec<Scalar>>, String> {
+/// Scalars of 32 bytes each, little-endian.
+pub fn parse_bytes(bytes: &[u8]) -> Result<Vec<Scalar>, String> {
     let (chunks, rest) = bytes.as_chunks::<32>();
     if !rest.is_empty() {
         let length = bytes.len();
         return Err(format!("{length} bytes are no multiple of 32; name a file in JSON with the ending .json"));
     }
     let scalars = chunks.iter().enumerate().map(|(index, bytes)| reduced(limbs_from_le_bytes(bytes), index));
-    let scalars = scalars.collect::<Result<Vec<_>, _>>()?;
+    scalars.collect()
+}
+
+fn parse_raw(bytes: &[u8], proofs: usize) -> Result<Vec<Vec<Scalar>>, String> {
+    let scalars = parse_bytes(bytes)?;
     if scalars.len() % proofs != 0 {
         return Err(format!("{} scalars cannot be divided among {proofs} proofs", scalars.len()));
     }

@@ -10,7 +10,7 @@ use support::Workplace;
 fn help_lists_every_command_and_exit_code() {
     let help = Workplace::new().run("--help");
     assert_eq!(help.code, 0);
-    for word in "new build inspect check setup import-key prove verify bench completions --json".split(' ') {
+    for word in "new build inspect check setup import-key prove verify convert bench completions --json".split(' ') {
         assert!(help.stdout.contains(word), "{word} is not in the help");
     }
     assert!(help.stdout.contains("0 done, 1 a proof or constraint is false, 2 usage, 3 input or file, 4 guest"));
@@ -20,7 +20,7 @@ fn help_lists_every_command_and_exit_code() {
 #[test]
 fn every_command_explains_itself_with_an_example() {
     let workplace = Workplace::new();
-    for command in "new build inspect check setup import-key prove verify bench".split(' ') {
+    for command in "new build inspect check setup import-key prove verify convert bench".split(' ') {
         let help = workplace.run(&format!("{command} --help"));
         assert_eq!(help.code, 0, "{command}");
         assert!(help.stdout.contains("Example"), "{command} has no example");

@@ -97,6 +97,43 @@ impl VerifyingKey {
     }
 }
 
+/// What a verifier needs: a verifying key without beta and delta in G1, which only provers use and most formats lack.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VerifierKey {
+    /// alpha in G1.
+    pub alpha_g1: G1Affine,
+    /// beta in G2.
+    pub beta_g2: G2Affine,
+    /// gamma in G2.
+    pub gamma_g2: G2Affine,
+    /// delta in G2.
+    pub delta_g2: G2Affine,
+    /// One point for the constant one and each public input.
+    pub ic: Vec<G1Affine>,
+}
+
+impl From<&VerifyingKey> for VerifierKey {
+    fn from(vk: &VerifyingKey) -> Self {
+        let VerifyingKey { alpha_g1, beta_g2, gamma_g2, delta_g2, .. } = *vk;
+        Self { alpha_g1, beta_g2, gamma_g2, delta_g2, ic: vk.ic.clone() }
+    }
+}
+
+impl VerifierKey {
+    /// Public inputs, the constant one excluded.
+    pub fn public_count(&self) -> usize {
+        self.ic.len().saturating_sub(1)
+    }
+
+    /// Refuse a key without a phase-2 contribution, unless that is allowed. Decoders refuse identities.
+    pub fn check_phase2(&self, phase2: Phase2) -> Result<(), KeyError> {
+        match phase2 {
+            Phase2::Required if self.delta_g2 == self.gamma_g2 => Err(KeyError::NoPhase2),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// A run of points: in ordinary memory, or in a key image that is mapped.
 #[derive(Clone)]
 pub struct Section<T>(Storage<T>);

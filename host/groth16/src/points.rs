@@ -90,6 +90,8 @@ pub trait Point: Pod + Eq + Send + Sync {
     type Affine: From<Self> + Send + Sync;
     /// Bytes of the uncompressed encoding.
     const ENCODED_BYTES: usize;
+    /// Bytes of the compressed encoding.
+    const COMPRESSED_BYTES: usize;
     /// Many sums in affine coordinates, by one inversion.
     fn normalize(sums: &[Self::Sum]) -> Vec<Self>;
     /// Read the uncompressed encoding: the point is on the curve, not necessarily in the subgroup, and may be infinity.
@@ -110,6 +112,12 @@ pub trait Point: Pod + Eq + Send + Sync {
     }
     /// Whether the coordinates, which are reduced, satisfy the curve's equation; infinity has none.
     fn is_on_curve(&self) -> bool;
+    /// Read the compressed encoding, as [`Self::decode`] does the other.
+    ///
+    /// Panics if `bytes` has another length than [`Self::COMPRESSED_BYTES`].
+    fn decode_compressed(bytes: &[u8]) -> Result<Self, PointError>;
+    /// Append the compressed encoding.
+    fn encode_compressed(&self, out: &mut Vec<u8>);
     /// Append the uncompressed encoding.
     fn encode(&self, out: &mut Vec<u8>);
     /// Whether this is the point at infinity.
@@ -124,6 +132,7 @@ impl Point for G1Point {
     type Sum = G1Projective;
     type Affine = G1Affine;
     const ENCODED_BYTES: usize = 96;
+    const COMPRESSED_BYTES: usize = 48;
 
     fn normalize(sums: &[G1Projective]) -> Vec<Self> {
         let sums: Vec<blst_p1> = sums.iter().map(|sum| *sum.as_ref()).collect();
@@ -155,6 +164,20 @@ impl Point for G1Point {
         out.extend_from_slice(&G1Affine::from(*self).to_uncompressed());
     }
 
+    fn decode_compressed(bytes: &[u8]) -> Result<Self, PointError> {
+        assert_eq!(bytes.len(), Self::COMPRESSED_BYTES, "a compressed point of G1 takes 48 bytes");
+        let mut point = blst_p1_affine::default();
+        // SAFETY: the input is 48 readable bytes, as asserted; the output is a plain value.
+        match unsafe { blst::blst_p1_uncompress(&mut point, bytes.as_ptr()) } {
+            BLST_ERROR::BLST_SUCCESS => Ok(point.into()),
+            error => Err(error.into()),
+        }
+    }
+
+    fn encode_compressed(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&G1Affine::from(*self).to_compressed());
+    }
+
     fn is_on_curve(&self) -> bool {
         let point = blst_p1_affine::from(*self);
         // SAFETY: the function reads one point, which lives on this stack.
@@ -170,6 +193,7 @@ impl Point for G2Point {
     type Sum = G2Projective;
     type Affine = G2Affine;
     const ENCODED_BYTES: usize = 192;
+    const COMPRESSED_BYTES: usize = 96;
 
     fn normalize(sums: &[G2Projective]) -> Vec<Self> {
         let sums: Vec<blst_p2> = sums.iter().map(|sum| *sum.as_ref()).collect();
@@ -199,6 +223,20 @@ impl Point for G2Point {
 
     fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&G2Affine::from(*self).to_uncompressed());
+    }
+
+    fn decode_compressed(bytes: &[u8]) -> Result<Self, PointError> {
+        assert_eq!(bytes.len(), Self::COMPRESSED_BYTES, "a compressed point of G2 takes 96 bytes");
+        let mut point = blst_p2_affine::default();
+        // SAFETY: the input is 96 readable bytes, as asserted; the output is a plain value.
+        match unsafe { blst::blst_p2_uncompress(&mut point, bytes.as_ptr()) } {
+            BLST_ERROR::BLST_SUCCESS => Ok(point.into()),
+            error => Err(error.into()),
+        }
+    }
+
+    fn encode_compressed(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&G2Affine::from(*self).to_compressed());
     }
 
     fn is_on_curve(&self) -> bool {

@@ -1,8 +1,7 @@
 //! A Groth16 proof: three points, 192 bytes.
 
-use crate::formats::{DecodeError, Problem, Reader};
-use crate::points::{G1Point, G2Point, Point, PointError};
-use blst::{BLST_ERROR, blst_p1_affine, blst_p2_affine};
+use crate::formats::{DecodeError, Reader};
+use crate::points::{G1Point, G2Point};
 use blstrs::{G1Affine, G2Affine};
 
 /// A proof. Its encoding is A, B, C compressed, 48 + 96 + 48 bytes, as in bellman, arkworks and Zcash.
@@ -34,39 +33,13 @@ impl Proof {
     /// Decode exactly one proof. Its points are on the curve, in the subgroup and not at infinity, as in bellman.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new("Groth16 proof", "A", bytes);
-        let a = g1(&mut reader)?;
+        let a = reader.compressed::<G1Point>()?.into();
         reader.section = "B";
-        let b = g2(&mut reader)?;
+        let b = reader.compressed::<G2Point>()?.into();
         reader.section = "C";
-        let c = g1(&mut reader)?;
+        let c = reader.compressed::<G1Point>()?.into();
         reader.section = "end";
         reader.end()?;
         Ok(Self { a, b, c })
     }
-}
-
-fn g1(reader: &mut Reader) -> Result<G1Affine, DecodeError> {
-    let bytes: [u8; 48] = reader.array()?;
-    let mut point = blst_p1_affine::default();
-    // SAFETY: the input is the 48 bytes of a compressed point of G1; the output is a plain value.
-    let code = unsafe { blst::blst_p1_uncompress(&mut point, bytes.as_ptr()) };
-    Ok(checked(reader, code, G1Point::from(point))?.into())
-}
-
-fn g2(reader: &mut Reader) -> Result<G2Affine, DecodeError> {
-    let bytes: [u8; 96] = reader.array()?;
-    let mut point = blst_p2_affine::default();
-    // SAFETY: the input is the 96 bytes of a compressed point of G2; the output is a plain value.
-    let code = unsafe { blst::blst_p2_uncompress(&mut point, bytes.as_ptr()) };
-    Ok(checked(reader, code, G2Point::from(point))?.into())
-}
-
-fn checked<P: Point>(reader: &Reader, code: BLST_ERROR, point: P) -> Result<P, DecodeError> {
-    let problem = match code {
-        BLST_ERROR::BLST_SUCCESS if point.is_infinity() => PointError::Infinity,
-        BLST_ERROR::BLST_SUCCESS if !point.is_in_subgroup() => PointError::NotInSubgroup,
-        BLST_ERROR::BLST_SUCCESS => return Ok(point),
-        error => error.into(),
-    };
-    Err(reader.error(None, Problem::Point(problem)))
 }

@@ -3,6 +3,7 @@
 //! e(A, B) = e(alpha, beta) e(sum x_i IC_i, gamma) e(C, delta), Groth16, <https://eprint.iacr.org/2016/260>. Several
 //! proofs are combined with random coefficients, which leaves one final exponentiation and, per proof, one Miller loop.
 
+use crate::key::VerifierKey;
 use crate::{Proof, Scalar, VerifyingKey};
 use blst::{blst_fp12, blst_p1_affine, blst_p2_affine};
 use blstrs::{G1Affine, G1Projective, G2Affine};
@@ -55,6 +56,12 @@ pub struct PreparedVerifyingKey {
 
 impl From<&VerifyingKey> for PreparedVerifyingKey {
     fn from(vk: &VerifyingKey) -> Self {
+        Self::from(&VerifierKey::from(vk))
+    }
+}
+
+impl From<&VerifierKey> for PreparedVerifyingKey {
+    fn from(vk: &VerifierKey) -> Self {
         Self {
             alpha_g1: vk.alpha_g1,
             neg_beta_g2: -vk.beta_g2,

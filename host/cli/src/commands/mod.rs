@@ -3,6 +3,7 @@
 pub mod bench;
 pub mod build;
 pub mod check;
+pub mod convert;
 pub mod import_key;
 pub mod inspect;
 pub mod new;

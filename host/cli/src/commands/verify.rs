@@ -1,6 +1,7 @@
 //! `zkhost verify`
 
 use crate::error::{Code, Failure};
+use crate::formats::{ProofFormat, VkFormat};
 use crate::output::Output;
 use crate::progress::{Stage, Stages, Table};
 use crate::{files, keys, scalars};
@@ -9,7 +10,8 @@ use clap::Args;
 use serde::Serialize;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use zkhost_groth16::{PreparedVerifyingKey, Proof, Scalar, VerifyingKey};
+use zkhost_groth16::key::VerifierKey;
+use zkhost_groth16::{PreparedVerifyingKey, Proof, Scalar};
 
 /// Bytes of a file of proofs at most.
 const PROOFS_BYTES_MAX: u64 = 1 << 30;
@@ -22,17 +24,24 @@ const PROOFS_BYTES_MAX: u64 = 1 << 30;
 #[command(after_help = "\
 Examples:
   zkhost verify --vk spend.vk --proof spend.proof --public spend.public.json
-  zkhost verify --key sha256.zkimage --proof a.proof --public a.json --proof b.proof --public b.json")]
+  zkhost verify --key sha256.zkimage --proof a.proof --public a.json --proof b.proof --public b.json
+  zkhost verify --vk vkey.json --vk-format snarkjs --proof proof.json --proof-format snarkjs --public public.json")]
 pub struct VerifyArgs {
-    /// The verifying key, in bellman's format
+    /// The verifying key
     #[arg(long, value_name = "FILE", required_unless_present = "key", conflicts_with = "key")]
     vk: Option<PathBuf>,
+    /// The verifying key's format
+    #[arg(long, value_name = "FORMAT", default_value = "bellman", conflicts_with = "key")]
+    vk_format: VkFormat,
     /// A key image, whose verifying key is taken
     #[arg(long, short, value_name = "FILE")]
     key: Option<PathBuf>,
     /// A file of proofs (may be repeated)
     #[arg(long, value_name = "FILE", required = true)]
     proof: Vec<PathBuf>,
+    /// The format of the files of proofs; in any but bellman's a file holds one proof
+    #[arg(long, value_name = "FORMAT", default_value = "bellman")]
+    proof_format: ProofFormat,
     /// Their public inputs, one file for each file of proofs: as JSON if the name ends in .json, else 32 bytes each,
     /// little-endian
     #[arg(long, value_name = "FILE", required = true)]
@@ -68,7 +77,7 @@ pub fn run(args: &VerifyArgs, output: Output) -> Result<()> {
     let mut proofs: Vec<Proof> = Vec::new();
     let mut publics: Vec<Vec<Scalar>> = Vec::new();
     for (proof, public) in args.proof.iter().zip(&args.public) {
-        let more = read_proofs(proof)?;
+        let more = read_proofs(proof, args.proof_format)?;
         publics.extend(scalars::read(public, more.len(), vk.public_count())?);
         proofs.extend(more);
     }
@@ -82,16 +91,19 @@ pub fn run(args: &VerifyArgs, output: Output) -> Result<()> {
     Ok(())
 }
 
-fn open_key(args: &VerifyArgs) -> Result<VerifyingKey> {
+fn open_key(args: &VerifyArgs) -> Result<VerifierKey> {
     let phase2 = args.phase2.phase2();
     match (&args.vk, &args.key) {
-        (Some(vk), _) => keys::open_vk(vk, phase2),
-        (None, Some(key)) => Ok(keys::open(key, phase2)?.vk.clone()),
+        (Some(vk), _) => Ok(args.vk_format.read(vk, phase2)?.verifier()),
+        (None, Some(key)) => Ok(VerifierKey::from(&keys::open(key, phase2)?.vk)),
         (None, None) => Err(Failure::new(Code::Usage, "give the verifying key with --vk or --key").into()),
     }
 }
 
-fn read_proofs(path: &Path) -> Result<Vec<Proof>> {
+fn read_proofs(path: &Path, format: ProofFormat) -> Result<Vec<Proof>> {
+    if format != ProofFormat::Bellman {
+        return Ok(vec![format.read(path)?.proof]);
+    }
     let bytes = files::read(path, "the proof", PROOFS_BYTES_MAX)?;
     if bytes.is_empty() || bytes.len() % Proof::BYTES != 0 {
         let (length, each) = (bytes.len(), Proof::BYTES);

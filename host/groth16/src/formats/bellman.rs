@@ -140,8 +140,7 @@ fn read_vk_points(reader: &mut Reader) -> Result<VerifyingKey, DecodeError> {
     let delta_g2 = read_point::<G2Point>(reader, "delta in G2")?.into();
     let ic = read_points::<G1Point>(reader, "IC", Subgroup::Check)?;
     if ic.is_empty() {
-        let (expected, found) = ("at least 1, for the constant one".into(), "0".into());
-        return Err(reader.error(None, Problem::Unexpected { what: "the number of points", expected, found }));
+        return Err(reader.error(None, Problem::no_ic()));
     }
     let ic = ic.into_iter().map(G1Affine::from).collect();
     Ok(VerifyingKey { alpha_g1, beta_g1, beta_g2, gamma_g2, delta_g1, delta_g2, ic })
@@ -150,11 +149,7 @@ fn read_vk_points(reader: &mut Reader) -> Result<VerifyingKey, DecodeError> {
 /// One point of a verifying key, checked in full.
 fn read_point<P: Point>(reader: &mut Reader, section: &'static str) -> Result<P, DecodeError> {
     reader.section = section;
-    let point = decode_finite::<P>(reader.take(P::ENCODED_BYTES as u64)?).map_err(|e| reader.error(None, e))?;
-    if !point.is_in_subgroup() {
-        return Err(reader.error(None, PointError::NotInSubgroup));
-    }
-    Ok(point)
+    reader.uncompressed()
 }
 
 /// A counted list of points, decoded in parallel.

@@ -125,10 +125,24 @@ pub enum Problem {
     /// It is of another field than BLS12-381's.
     #[error("the file is of another prime field; compile for BLS12-381 (circom: --prime bls12381)")]
     OtherField,
+    /// It is no JSON, or not the JSON that was expected.
+    #[error("the file is not the JSON that was expected: {0}")]
+    Json(String),
     /// It is no text.
     #[error("the file is not text in UTF-8")]
     NotText,
     /// It is of another curve.
     #[error("the file is of another curve than BLS12-381; make the key from a circuit and powers of tau for bls12-381")]
     OtherCurve,
+}
+
+impl Problem {
+    /// A verifying key without the point of the constant one.
+    pub(crate) fn no_ic() -> Self {
+        Self::Unexpected {
+            what: "the number of points",
+            expected: "at least 1, for the constant one".into(),
+            found: "0".into(),
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! A cursor over a file in memory that knows where it is.
 
 use super::{DecodeError, Problem};
+use crate::points::{Point, PointError};
 
 /// Reads a file front to back; its errors name the format, the section and the entry.
 pub(crate) struct Reader<'a> {
@@ -48,6 +49,29 @@ impl<'a> Reader<'a> {
 
     pub fn u64_le(&mut self) -> Result<u64, DecodeError> {
         self.array().map(u64::from_le_bytes)
+    }
+
+    /// A compressed point, checked in full: on the curve, in the subgroup, not infinity.
+    pub fn compressed<P: Point>(&mut self) -> Result<P, DecodeError> {
+        let bytes = self.take(P::COMPRESSED_BYTES as u64)?;
+        self.checked(None, P::decode_compressed(bytes))
+    }
+
+    /// An uncompressed point, checked in full.
+    pub fn uncompressed<P: Point>(&mut self) -> Result<P, DecodeError> {
+        let bytes = self.take(P::ENCODED_BYTES as u64)?;
+        self.checked(None, P::decode(bytes))
+    }
+
+    /// A decoded point, which must be in the subgroup and not infinity.
+    pub fn checked<P: Point>(&self, index: Option<u64>, point: Result<P, PointError>) -> Result<P, DecodeError> {
+        let problem = match point {
+            Ok(point) if point.is_infinity() => PointError::Infinity,
+            Ok(point) if !point.is_in_subgroup() => PointError::NotInSubgroup,
+            Ok(point) => return Ok(point),
+            Err(error) => error,
+        };
+        Err(self.error(index, problem))
     }
 
     /// Nothing may follow.

@@ -166,12 +166,7 @@ fn fp_modulus_bytes() -> [u8; size_of::<FpLimbs>()] {
 /// A point of the header, checked in full; the identity has no place there.
 fn read_point<P: Point>(reader: &mut Reader) -> Result<P, DecodeError> {
     let bytes = reader.take(size_of::<P>() as u64)?;
-    let point = P::from_montgomery_bytes(bytes).map_err(|e| reader.error(None, e))?;
-    match point {
-        point if point.is_infinity() => Err(reader.error(None, PointError::Infinity)),
-        point if !point.is_in_subgroup() => Err(reader.error(None, PointError::NotInSubgroup)),
-        point => Ok(point),
-    }
+    reader.checked(None, P::from_montgomery_bytes(bytes))
 }
 
 /// A section of this many points.
