@@ -4,11 +4,14 @@
 //! one of the elements), a word `one` (the value bits of the others), and the full elements densely, in order. Every
 //! segment starts a fresh group. `ALGEBRA.md` fixes wire, lease and device layout.
 
+mod lookup;
 mod writer;
 
+pub use lookup::Lookup;
 pub use writer::{HeapWindow, SegmentSink, SegmentWriter, SinkError, Window};
 
 use crate::scalar::{Limbs, Scalar, SecretScalars, from_canonical, from_montgomery};
+use crate::secret::SecretBuffer;
 use ff::Field;
 use rayon::prelude::*;
 
@@ -90,14 +93,14 @@ impl Segment {
     }
 
     /// For each group, how many elements the groups before it have.
-    pub fn ranks(&self) -> Vec<u64> {
-        let mut rank = 0;
-        let next = |pair: &[u64]| {
-            let before = rank;
-            rank += u64::from(pair[0].count_ones());
-            before
-        };
-        self.masks().chunks_exact(2).map(next).collect()
+    pub fn ranks(&self) -> SecretBuffer<u64> {
+        let mut ranks = SecretBuffer::zeros(self.masks().len() / 2);
+        let mut before = 0;
+        for (rank, pair) in ranks.iter_mut().zip(self.masks().chunks_exact(2)) {
+            *rank = before;
+            before += u64::from(pair[0].count_ones());
+        }
+        ranks
     }
 
     /// The groups in order.

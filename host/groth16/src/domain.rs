@@ -2,8 +2,11 @@
 //!
 //! Transforms are those of the remainder tree of X^2n - 1, as in Kyber and in Bernstein's "Multidigit multiplication for
 //! mathematicians", section 8: its left half is X^n - 1, the domain; its right half X^n + 1, the coset eta * domain with
-//! eta^2 = omega. One table of n powers serves both, in both directions; every block of a layer has one factor; a coset
+//! eta^2 = omega. One sequence of n powers serves both, in both directions; every block of a layer has one factor; a coset
 //! costs nothing more than the domain. Values at points are in bit-reversed order, coefficients in natural order.
+//!
+//! The sequence is a product of two tables of about sqrt(n): only the blocks of the last half of the layers pay for that,
+//! with one product each, n in all beside n/2 log2(n) of the transform itself.
 
 use crate::key::RootGenerator;
 use crate::scalar::Scalar;
@@ -23,36 +26,63 @@ enum Half {
 /// The domain of size n = 2^k and its coset.
 pub struct Domain {
     log2: u32,
-    /// Entry j is eta to the bit-reversal of j: 1, i, sqrt(i), ... The prefix of any length is the table of a smaller domain.
-    roots: Vec<Scalar>,
+    roots: Roots,
     size_inverse: Scalar,
+}
+
+/// The sequence whose entry j is eta to the bit-reversal of j: 1, i, sqrt(i), ... It is the same for every domain, and entry
+/// j + k, with no bit in common, is the product of entries j and k.
+struct Roots {
+    low_bits: u32,
+    /// Entries j < 2^low_bits.
+    low: Vec<Scalar>,
+    /// Entries j 2^low_bits.
+    high: Vec<Scalar>,
+}
+
+impl Roots {
+    /// The first 2^log2 entries.
+    fn new(generator: RootGenerator, log2: u32) -> Self {
+        let low_bits = log2.div_ceil(2);
+        // Bit b of an index stands for the root of order 4 * 2^b.
+        let table = |bits: std::ops::Range<u32>| {
+            let mut entries = vec![Scalar::ONE];
+            for bit in bits {
+                let root = generator.root_of_unity(bit + 2);
+                entries.extend_from_within(..);
+                let half = entries.len() / 2;
+                entries[half..].iter_mut().for_each(|entry| *entry *= root);
+            }
+            entries
+        };
+        Self { low_bits, low: table(0..low_bits), high: table(low_bits..log2) }
+    }
+
+    #[inline]
+    fn get(&self, index: usize) -> Scalar {
+        match index >> self.low_bits {
+            0 => self.low[index],
+            high => self.low[index & (self.low.len() - 1)] * self.high[high],
+        }
+    }
 }
 
 impl Domain {
     /// The largest domain, log2: the coset takes a root of twice its order.
     pub const MAX_LOG2: u32 = 31;
 
-    /// The domain of size 2^log2, with the root that this generator gives. n - 1 products and 32 n bytes.
+    /// The domain of size 2^log2, with the root that this generator gives. About 64 sqrt(n) bytes.
     ///
     /// Panics if log2 is above [`Self::MAX_LOG2`].
     pub fn new(generator: RootGenerator, log2: u32) -> Self {
         assert!(log2 <= Self::MAX_LOG2, "the field has no root of unity of twice this order");
-        let size = 1usize << log2;
-        let mut roots = vec![Scalar::ONE; size];
-        for layer in 0..log2 {
-            // Entry 2^layer + j is entry j times the root of order 4 * 2^layer.
-            let root = generator.root_of_unity(layer + 2);
-            let (known, next) = roots.split_at_mut(1 << layer);
-            let fill = |(next, known): (&mut Scalar, &Scalar)| *next = root * known;
-            next[..known.len()].par_iter_mut().zip(known.par_iter()).with_min_len(SERIAL_ELEMENTS).for_each(fill);
-        }
-        let size_inverse = Scalar::from(size as u64).invert().expect("a power of two is not zero");
-        Self { log2, roots, size_inverse }
+        let size_inverse = Scalar::from(1 << log2).invert().expect("a power of two is not zero");
+        Self { log2, roots: Roots::new(generator, log2), size_inverse }
     }
 
     /// n.
     pub fn size(&self) -> usize {
-        self.roots.len()
+        1 << self.log2
     }
 
     /// Coefficients, natural order, of the polynomial of degree < n whose values at omega^j are given in bit-reversed order.
@@ -107,23 +137,23 @@ impl Domain {
 }
 
 /// Reduce a polynomial modulo X^m - root^2, m its length, down to its values. `block` counts blocks of this layer from the left.
-fn forward(values: &mut [Scalar], block: usize, roots: &[Scalar]) {
+fn forward(values: &mut [Scalar], block: usize, roots: &Roots) {
     if values.len() <= SERIAL_ELEMENTS {
         return forward_serial(values, block, roots);
     }
     let (low, high) = values.split_at_mut(values.len() / 2);
-    let root = &roots[block];
+    let root = &roots.get(block);
     let pairs = low.par_chunks_mut(SERIAL_ELEMENTS).zip(high.par_chunks_mut(SERIAL_ELEMENTS));
     pairs.for_each(|(low, high)| split(low, high, root));
     rayon::join(|| forward(low, 2 * block, roots), || forward(high, 2 * block + 1, roots));
 }
 
-fn forward_serial(values: &mut [Scalar], first_block: usize, roots: &[Scalar]) {
+fn forward_serial(values: &mut [Scalar], first_block: usize, roots: &Roots) {
     let (mut length, mut first_block) = (values.len(), first_block);
     while length > 1 {
-        for (values, root) in values.chunks_exact_mut(length).zip(&roots[first_block..]) {
+        for (block, values) in (first_block..).zip(values.chunks_exact_mut(length)) {
             let (low, high) = values.split_at_mut(length / 2);
-            split(low, high, root);
+            split(low, high, &roots.get(block));
         }
         (length, first_block) = (length / 2, 2 * first_block);
     }
@@ -140,7 +170,7 @@ fn split(low: &mut [Scalar], high: &mut [Scalar], root: &Scalar) {
 }
 
 /// The way back from [`forward`], without the division by two of each layer.
-fn inverse(values: &mut [Scalar], block: usize, roots: &[Scalar]) {
+fn inverse(values: &mut [Scalar], block: usize, roots: &Roots) {
     if values.len() <= SERIAL_ELEMENTS {
         return inverse_serial(values, block, roots);
     }
@@ -150,7 +180,7 @@ fn inverse(values: &mut [Scalar], block: usize, roots: &[Scalar]) {
     pairs.for_each(|(low, high)| join(low, high, block, roots));
 }
 
-fn inverse_serial(values: &mut [Scalar], first_block: usize, roots: &[Scalar]) {
+fn inverse_serial(values: &mut [Scalar], first_block: usize, roots: &Roots) {
     let (mut length, mut first_block) = (2, first_block * values.len() / 2);
     while length <= values.len() {
         for (block, values) in (first_block..).zip(values.chunks_exact_mut(length)) {
@@ -163,11 +193,11 @@ fn inverse_serial(values: &mut [Scalar], first_block: usize, roots: &[Scalar]) {
 
 /// (u, v) to (u + v, (u - v) / root of the block).
 #[inline]
-fn join(low: &mut [Scalar], high: &mut [Scalar], block: usize, roots: &[Scalar]) {
+fn join(low: &mut [Scalar], high: &mut [Scalar], block: usize, roots: &Roots) {
     let negated_inverse = match block {
-        0 => -roots[0],
+        0 => -Scalar::ONE,
         // Among the blocks of as many bits, the inverse is minus the root of the mirror image.
-        _ => roots[3 * (1 << block.ilog2()) - 1 - block],
+        _ => roots.get(3 * (1 << block.ilog2()) - 1 - block),
     };
     for (low, high) in low.iter_mut().zip(high) {
         let difference = *high - *low;

@@ -15,7 +15,7 @@ pub mod proof;
 pub mod prover;
 pub mod r1cs;
 pub mod scalar;
-mod secret;
+pub mod secret;
 pub mod setup;
 mod subgroup;
 pub mod verify;

@@ -5,9 +5,8 @@
 //! weighted by running sums. Windows, and equal pieces of a window's sorted terms whatever their buckets, are the tasks: no
 //! choice of scalars makes a piece longer, and no lock is held anywhere.
 //!
-//! Everything is exact for infinities, repeated points and opposite points. Digits, sorted terms and tiles of points are
-//! zeroed after use, the few projective sums of windows are not. That memory is accessed and time is spent according to
-//! scalars is inherent in the algorithm.
+//! Everything is exact for infinities, repeated points and opposite points. Digits, sorted terms, tiles of points and sums are
+//! zeroed after use. That memory is accessed and time is spent according to scalars is inherent in the algorithm.
 
 mod coordinate;
 mod digits;
@@ -37,12 +36,16 @@ use rayon::prelude::*;
 /// Panics if a term names a point or scalar that is not there.
 pub fn msm<P: Summable>(points: &[P], terms: &Terms) -> P::Sum {
     let bits = digits::window_bits(terms.len());
-    let windows: Vec<P::Sum> = (0..digits::windows(bits))
-        .into_par_iter()
-        .map(|window| window::sum(points, terms, digits::Window::new(window, bits)))
-        .collect();
+    let mut windows = vec![P::Sum::identity(); digits::windows(bits)];
+    windows.par_iter_mut().enumerate().for_each(|(window, sum)| {
+        *sum = window::sum(points, terms, digits::Window::new(window, bits));
+    });
     let shift = |sum: P::Sum| (0..bits).fold(sum, |sum, _| sum.double());
-    windows.into_iter().rev().reduce(|high, low| shift(high) + low).unwrap_or_else(P::Sum::identity)
+    let sum = windows.iter().rev().fold(P::Sum::identity(), |high, low| shift(high) + low);
+    windows.fill(P::Sum::identity());
+    // Without it the compiler may drop stores to memory that is about to be freed.
+    zeroize::optimization_barrier(windows.as_slice());
+    sum
 }
 
 /// The sum of the points at these indices.

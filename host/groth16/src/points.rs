@@ -83,7 +83,7 @@ impl From<BLST_ERROR> for PointError {
 }
 
 /// What the two groups have in common, for code that reads and checks either.
-pub trait Point: Pod + Eq + Send + Sync {
+pub trait Point: Pod + Default + Eq + Send + Sync {
     /// Projective coordinates, for sums.
     type Sum: Group + for<'a> AddAssign<&'a Self::Affine> + Send + Sync;
     /// Affine coordinates, for addends.

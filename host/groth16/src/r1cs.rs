@@ -91,6 +91,30 @@ pub struct R1cs {
     pub names: Vec<String>,
 }
 
+/// The values of z = [1, publics, aux], up to a factor that all of them have in common.
+pub trait Variables: Sync {
+    /// The length of z.
+    fn count(&self) -> usize;
+    /// The value of a variable, times the factor.
+    fn value(&self, variable: usize) -> Scalar;
+    /// A sum of values, given that sum of values times the factor.
+    fn restore(&self, sum: Scalar) -> Scalar;
+}
+
+impl Variables for [Scalar] {
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    fn value(&self, variable: usize) -> Scalar {
+        self[variable]
+    }
+
+    fn restore(&self, sum: Scalar) -> Scalar {
+        sum
+    }
+}
+
 /// The BLAKE3 hash of a constraint system's canonical form: the name of a circuit. See [`R1cs::hash`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ShapeHash(pub [u8; 32]);
@@ -173,8 +197,8 @@ impl R1cs {
     /// As [`Self::evaluate`], into the first elements of a buffer, which may be longer (a domain's); others are untouched.
     ///
     /// Panics if z has another length than [`Self::variables`] or the buffer is shorter than the rows.
-    pub fn evaluate_into(&self, id: MatrixId, z: &[Scalar], out: &mut [Scalar]) {
-        assert_eq!(z.len(), self.variables(), "z has one element for each variable");
+    pub fn evaluate_into<Z: Variables + ?Sized>(&self, id: MatrixId, z: &Z, out: &mut [Scalar]) {
+        assert_eq!(z.count(), self.variables(), "z has one element for each variable");
         let (matrix, coefficients) = (self.matrix(id), self.coefficients());
         let out = &mut out[..matrix.rows()];
         out.par_chunks_mut(ROWS_PER_TASK).enumerate().for_each(|(task, out)| {
@@ -187,8 +211,8 @@ impl R1cs {
     /// (A z)(B z), row by row, as [`Self::evaluate_into`] writes one of them: without memory for either factor.
     ///
     /// Panics as that does.
-    pub fn evaluate_products_into(&self, z: &[Scalar], out: &mut [Scalar]) {
-        assert_eq!(z.len(), self.variables(), "z has one element for each variable");
+    pub fn evaluate_products_into<Z: Variables + ?Sized>(&self, z: &Z, out: &mut [Scalar]) {
+        assert_eq!(z.count(), self.variables(), "z has one element for each variable");
         let (a, b, coefficients) = (self.matrix(MatrixId::A), self.matrix(MatrixId::B), self.coefficients());
         let out = &mut out[..self.constraints()];
         out.par_chunks_mut(ROWS_PER_TASK).enumerate().for_each(|(task, out)| {
@@ -200,11 +224,11 @@ impl R1cs {
 }
 
 /// The product of one row and z.
-fn dot(matrix: &Matrix, row: usize, coefficients: &[Scalar], z: &[Scalar]) -> Scalar {
+fn dot<Z: Variables + ?Sized>(matrix: &Matrix, row: usize, coefficients: &[Scalar], z: &Z) -> Scalar {
     let mut sum = Scalar::ZERO;
     for (column, coefficient) in matrix.row(row) {
         let coefficient = coefficients[coefficient as usize];
-        let variable = z[column as usize];
+        let variable = z.value(column as usize);
         // Most coefficients of real circuits are one; an addition is ten times cheaper than a product.
         if coefficient == Scalar::ONE {
             sum += variable;
@@ -212,5 +236,5 @@ fn dot(matrix: &Matrix, row: usize, coefficients: &[Scalar], z: &[Scalar]) -> Sc
             sum += coefficient * variable;
         }
     }
-    sum
+    z.restore(sum)
 }

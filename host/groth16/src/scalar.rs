@@ -1,7 +1,6 @@
 //! Elements of the scalar field Fr as limbs: the form in which they cross every boundary of the host.
 
-use ff::{Field, PrimeField};
-use std::ops::{Deref, DerefMut};
+use ff::PrimeField;
 
 /// An element of the scalar field of BLS12-381.
 pub use blstrs::Scalar;
@@ -110,38 +109,4 @@ pub fn limbs_to_le_bytes(limbs: &Limbs) -> [u8; 32] {
 }
 
 /// Elements that are secret, or derived from a secret: they are zeroed before their memory is freed, and have no Debug.
-#[derive(Default)]
-pub struct SecretScalars(Vec<Scalar>);
-
-impl SecretScalars {
-    /// Take over elements. The vector must not have been reallocated since secrets were put into it.
-    pub fn new(scalars: Vec<Scalar>) -> Self {
-        Self(scalars)
-    }
-
-    /// This many zeros.
-    pub fn zeros(len: usize) -> Self {
-        Self(vec![Scalar::ZERO; len])
-    }
-}
-
-impl Deref for SecretScalars {
-    type Target = [Scalar];
-    fn deref(&self) -> &[Scalar] {
-        &self.0
-    }
-}
-
-impl DerefMut for SecretScalars {
-    fn deref_mut(&mut self) -> &mut [Scalar] {
-        &mut self.0
-    }
-}
-
-impl Drop for SecretScalars {
-    fn drop(&mut self) {
-        self.0.fill(Scalar::ZERO);
-        // Without it the compiler may drop stores to memory that is about to be freed.
-        zeroize::optimization_barrier(self.0.as_slice());
-    }
-}
+pub type SecretScalars = crate::secret::SecretBuffer<Scalar>;

@@ -1,16 +1,16 @@
 //! Memory that holds secrets, or what is derived from them.
 
-use bytemuck::Pod;
 use std::ops::{Deref, DerefMut};
 
-/// Plain values that are zeroed before their memory is freed. It never grows, as growth would leave copies behind; it has no
-/// Debug.
-pub(crate) struct SecretBuffer<T: Pod>(Vec<T>);
+/// Plain values, whose default is zero, that are zeroed before their memory is freed. It never grows, as growth would leave
+/// copies behind; it has no Debug.
+#[derive(Default)]
+pub struct SecretBuffer<T: Copy + Default>(Vec<T>);
 
-impl<T: Pod> SecretBuffer<T> {
+impl<T: Copy + Default> SecretBuffer<T> {
     /// This many zeros.
     pub fn zeros(len: usize) -> Self {
-        Self(vec![T::zeroed(); len])
+        Self(vec![T::default(); len])
     }
 
     /// Take over values. The vector must not have been reallocated since secrets were put into it.
@@ -19,22 +19,22 @@ impl<T: Pod> SecretBuffer<T> {
     }
 }
 
-impl<T: Pod> Deref for SecretBuffer<T> {
+impl<T: Copy + Default> Deref for SecretBuffer<T> {
     type Target = [T];
     fn deref(&self) -> &[T] {
         &self.0
     }
 }
 
-impl<T: Pod> DerefMut for SecretBuffer<T> {
+impl<T: Copy + Default> DerefMut for SecretBuffer<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         &mut self.0
     }
 }
 
-impl<T: Pod> Drop for SecretBuffer<T> {
+impl<T: Copy + Default> Drop for SecretBuffer<T> {
     fn drop(&mut self) {
-        self.0.fill(T::zeroed());
+        self.0.fill(T::default());
         // Without it the compiler may drop stores to memory that is about to be freed.
         zeroize::optimization_barrier(self.0.as_slice());
     }

@@ -2,7 +2,8 @@
 
 use ff::Field;
 use proptest::prelude::*;
-use zkhost_groth16::assignment::{SegmentLimits, SegmentWriter, SinkError};
+use zkhost_groth16::assignment::{Lookup, SegmentLimits, SegmentWriter, SinkError};
+use zkhost_groth16::r1cs::Variables;
 use zkhost_groth16::scalar::{MODULUS, first_unreduced, is_reduced, to_canonical, to_montgomery};
 use zkhost_groth16::{Assignment, Encoding, Scalar, SegmentSink};
 
@@ -69,7 +70,7 @@ fn check_round_trip(segments: &[Vec<Travel>], groups_per_call: usize, encoding: 
     }
     for segment in &done {
         let mut rank = 0;
-        for (group, expected) in segment.groups().zip(segment.ranks()) {
+        for (group, expected) in segment.groups().zip(segment.ranks().iter().copied()) {
             assert_eq!(expected, rank);
             assert_eq!(group.elements.len(), group.full.count_ones() as usize);
             rank += group.elements.len() as u64;
@@ -79,6 +80,9 @@ fn check_round_trip(segments: &[Vec<Travel>], groups_per_call: usize, encoding: 
     let aux = segments.iter().flatten().map(|v| v.value());
     let expected: Vec<Scalar> = [Scalar::ONE].into_iter().chain(publics).chain(aux).collect();
     assert!(*assignment.z() == *expected);
+    let lookup = Lookup::new(&assignment);
+    assert_eq!(lookup.count(), expected.len());
+    assert!((0..expected.len()).all(|variable| lookup.restore(lookup.value(variable)) == expected[variable]));
     assert_eq!((assignment.publics(), assignment.encoding()), (&publics[..], encoding));
     assert_eq!(assignment.aux_count() as usize, expected.len() - 3);
 }

@@ -5,7 +5,7 @@ use blst::{blst_fp, blst_fp2};
 use bytemuck::Pod;
 
 /// Fp, or Fp2: Montgomery limbs below the modulus, as blst has them.
-pub trait Coordinate: Pod + Send + Sync {
+pub trait Coordinate: Pod + Default + Send + Sync {
     /// Some element that is not zero, where a product must go on.
     const NONZERO: Self;
     /// a + b.

@@ -1,11 +1,9 @@
 //! Scalars as signed numbers, and their digits.
 
 use crate::scalar::{Limbs, MODULUS, Scalar, to_canonical};
-use bytemuck::{Pod, Zeroable};
 
 /// A scalar as a number of least absolute value: below 2^254 with a sign in bit 255. So -1 is as short as 1.
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(transparent)]
+#[derive(Clone, Copy, Default)]
 pub struct SignedScalar(Limbs);
 
 /// Bits of the absolute value.

@@ -23,22 +23,20 @@ pub struct Scratch {
     /// For each point x, then y: N elements each.
     points: SecretBuffer<Stored>,
     /// For each four pairs the product of the denominators of those after them, N vectors each.
-    prefixes: SecretBuffer<Four>,
+    prefixes: SecretBuffer<[Stored; LANES]>,
     pairs: SecretBuffer<Pair>,
     spans: SecretBuffer<Span>,
 }
 
 /// Points `from` and `from + 1` have their sum put at `to`.
-#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
-#[repr(C)]
+#[derive(Clone, Copy, Default)]
 struct Pair {
     from: u32,
     to: u32,
 }
 
 /// What is left of a run.
-#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
-#[repr(C)]
+#[derive(Clone, Copy, Default)]
 struct Span {
     start: u32,
     points: u32,
@@ -133,7 +131,7 @@ fn add_pairs<C: Coordinate, const N: usize>(scratch: &mut Scratch, pairs: usize)
         product = Some(match product {
             None => own,
             Some(product) => {
-                prefix.copy_from_slice(&product);
+                prefix.copy_from_slice(&bytemuck::cast::<[Four; N], [[Stored; LANES]; N]>(product));
                 mul_each(&product, &own)
             }
         });
@@ -145,8 +143,8 @@ fn add_pairs<C: Coordinate, const N: usize>(scratch: &mut Scratch, pairs: usize)
         let (y1, y2) = (coordinate::<N>(points, pairs, 0, 1), coordinate::<N>(points, pairs, 1, 1));
         let mut own = inverse;
         if group != last {
-            let prefix = prefix.try_into().expect("chunks have N vectors");
-            own = mul_each(&inverse, prefix);
+            let prefix: [[Stored; LANES]; N] = prefix.try_into().expect("chunks have N vectors");
+            own = mul_each(&inverse, &bytemuck::cast(prefix));
             inverse = mul_each(&inverse, &sub_each(&x2, &x1));
         }
         let slope = mul_each(&sub_each(&y2, &y1), &own);

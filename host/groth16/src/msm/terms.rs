@@ -5,7 +5,6 @@ use super::pairwise::Summable;
 use crate::scalar::{Limbs, Scalar, from_montgomery, to_canonical};
 use crate::secret::SecretBuffer;
 use crate::{Assignment, Encoding};
-use bytemuck::{Pod, Zeroable};
 use ff::Field;
 use rayon::prelude::*;
 
@@ -46,8 +45,7 @@ pub struct Terms<'a> {
 }
 
 /// A point's index and a scalar's.
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
+#[derive(Clone, Copy, Default)]
 struct Pick {
     point: u32,
     scalar: u32,

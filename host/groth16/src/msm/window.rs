@@ -4,7 +4,6 @@ use super::digits::Window;
 use super::pairwise::{Summable, Tile};
 use super::terms::Terms;
 use crate::secret::SecretBuffer;
-use bytemuck::{Pod, Zeroable};
 use group::Group;
 use rayon::prelude::*;
 
@@ -16,8 +15,7 @@ pub(super) const ENTRIES_PER_PIECE: usize = 1 << 14;
 const POINTS_GATHERED: usize = 32;
 
 /// A point to add or subtract: its index, and the sign in bit 31.
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(transparent)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct Entry(u32);
 
 impl Entry {
@@ -157,6 +155,14 @@ impl<P: Summable> Weighted<P> {
     fn finish(mut self) -> P::Sum {
         self.descend(0);
         self.total
+    }
+}
+
+impl<P: Summable> Drop for Weighted<P> {
+    fn drop(&mut self) {
+        (self.bucket, self.running, self.total) = (0, P::Sum::identity(), P::Sum::identity());
+        // Without it the compiler may drop stores to memory that is not read again.
+        zeroize::optimization_barrier(self);
     }
 }
 

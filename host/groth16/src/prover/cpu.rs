@@ -1,6 +1,7 @@
 //! The CPU backend.
 
 use super::{BaseProof, BoundKey, ProveError, Prover, quotient};
+use crate::assignment::Lookup;
 use crate::domain::Domain;
 use crate::key::{HBasis, KeyError};
 use crate::msm::{Plan, Query, SecretSignedScalars, Terms, msm};
@@ -8,7 +9,8 @@ use crate::{Assignment, ProvingKey, R1cs};
 use blstrs::G1Projective;
 use std::sync::Arc;
 
-/// Proves on the threads of the rayon pool that calls it. It holds 32 bytes for each element of the domain and no lock.
+/// Proves on the threads of the rayon pool that calls it. It holds no lock and, while it proves, hardly more than two vectors
+/// of the domain's size.
 pub struct CpuProver {
     bound: BoundKey,
     domain: Domain,
@@ -41,13 +43,12 @@ impl CpuProver {
 
     fn h(&self, assignment: &Assignment) -> G1Projective {
         let BoundKey { key, r1cs, .. } = &self.bound;
-        let z = assignment.z();
+        let z = Lookup::new(assignment);
         let scalars = match key.h_basis {
             HBasis::Monomial => quotient::coefficients(r1cs, &z, &self.domain),
             HBasis::QuotientPoints => quotient::coset_products(r1cs, &z, &self.domain),
             HBasis::OddCoset => quotient::coset_differences(r1cs, &z, &self.domain),
         };
-        drop(z);
         // The monomial query has no point for the last coefficient, which is zero.
         let signed = SecretSignedScalars::new(&scalars[..key.h.len()]);
         drop(scalars);

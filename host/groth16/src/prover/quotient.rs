@@ -1,7 +1,7 @@
 //! The scalars of the H query.
 
 use crate::domain::Domain;
-use crate::r1cs::{MatrixId, R1cs};
+use crate::r1cs::{MatrixId, R1cs, Variables};
 use crate::scalar::{Scalar, SecretScalars};
 use ff::Field;
 use rayon::prelude::*;
@@ -10,7 +10,7 @@ use rayon::prelude::*;
 const ELEMENTS_PER_TASK: usize = 4096;
 
 /// For quotient points: A B at eta * omega^j, j in natural order; n elements, four transforms.
-pub fn coset_products(r1cs: &R1cs, z: &[Scalar], domain: &Domain) -> SecretScalars {
+pub fn coset_products(r1cs: &R1cs, z: &impl Variables, domain: &Domain) -> SecretScalars {
     let mut products = products_on_coset(r1cs, z, domain);
     domain.bit_reverse(&mut products);
     products
@@ -37,7 +37,7 @@ pub fn coset_differences(r1cs: &R1cs, z: &[Scalar], domain: &Domain) -> SecretSc
 /// half the difference. The remainders' values are the products on the domain and on its coset, so C is not needed: where
 /// the constraints hold the first of them is C. Both factors are evaluated again for the domain, which is cheap, so that
 /// no more than two vectors of the domain's size are ever held.
-pub fn coefficients(r1cs: &R1cs, z: &[Scalar], domain: &Domain) -> SecretScalars {
+pub fn coefficients(r1cs: &R1cs, z: &impl Variables, domain: &Domain) -> SecretScalars {
     let mut difference = products_on_coset(r1cs, z, domain);
     domain.interpolate_coset(&mut difference);
     let mut sum = SecretScalars::zeros(domain.size());
@@ -51,14 +51,14 @@ pub fn coefficients(r1cs: &R1cs, z: &[Scalar], domain: &Domain) -> SecretScalars
 }
 
 /// A B on the coset, bit-reversed.
-fn products_on_coset(r1cs: &R1cs, z: &[Scalar], domain: &Domain) -> SecretScalars {
+fn products_on_coset(r1cs: &R1cs, z: &impl Variables, domain: &Domain) -> SecretScalars {
     let mut a = SecretScalars::zeros(domain.size());
     let mut b = SecretScalars::zeros(domain.size());
     r1cs.evaluate_into(MatrixId::A, z, &mut a);
     r1cs.evaluate_into(MatrixId::B, z, &mut b);
     // The rows "public * 0 = 0", the one's first.
-    let publics = ..=r1cs.public_count as usize;
-    a[r1cs.constraints()..][publics].copy_from_slice(&z[publics]);
+    let publics = 0..=r1cs.public_count as usize;
+    a[r1cs.constraints()..].iter_mut().zip(publics).for_each(|(a, variable)| *a = z.restore(z.value(variable)));
     rayon::join(|| to_coset(&mut a, domain), || to_coset(&mut b, domain));
     multiply(&mut a, &b);
     a

@@ -2,6 +2,7 @@
 
 use super::{MatrixId, R1cs, ROWS_PER_TASK, dot};
 use crate::Assignment;
+use crate::assignment::Lookup;
 use rayon::prelude::*;
 
 /// A constraint that an assignment does not satisfy. It says which, and nothing of the values: they are secret.
@@ -55,7 +56,7 @@ impl R1cs {
     /// Whether the assignment satisfies every constraint; if not, the first one that it breaks, by name.
     pub fn check(&self, assignment: &Assignment) -> Result<(), CheckError> {
         self.check_dimensions(assignment)?;
-        let z = assignment.z();
+        let z = Lookup::new(assignment);
         let coefficients = self.coefficients();
         let broken = |row: &usize| {
             let [a, b, c] = MatrixId::ALL.map(|id| dot(self.matrix(id), *row, &coefficients, &z));
