@@ -248,7 +248,7 @@ impl ZkeyFile {
                 found[term.row as usize] += term.coefficient * z[term.variable as usize];
             }
             let mut expected = vec![Scalar::ZERO; found.len()];
-            r1cs.evaluate_into(matrix, &z, &mut expected);
+            r1cs.evaluate_into(matrix, &z[..], &mut expected);
             if matrix == MatrixId::A {
                 let publics = ..=r1cs.public_count as usize;
                 expected[r1cs.constraints()..][publics].copy_from_slice(&z[publics]);

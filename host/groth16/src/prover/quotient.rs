@@ -19,7 +19,7 @@ pub fn coset_products(r1cs: &R1cs, z: &impl Variables, domain: &Domain) -> Secre
 /// For snarkjs's basis: A B - C at eta * omega^j, j in natural order; n elements, six transforms.
 ///
 /// C is taken, as snarkjs takes it, from the products A B on the domain, which it is where the constraints hold.
-pub fn coset_differences(r1cs: &R1cs, z: &[Scalar], domain: &Domain) -> SecretScalars {
+pub fn coset_differences(r1cs: &R1cs, z: &impl Variables, domain: &Domain) -> SecretScalars {
     let mut differences = products_on_coset(r1cs, z, domain);
     let mut c = SecretScalars::zeros(domain.size());
     r1cs.evaluate_products_into(z, &mut c);
