@@ -2,15 +2,16 @@
 # usage: gpu-bundle.sh [PART...]
 # Puts the GPU tests and benchmarks into build/gpu: a folder that runs on a machine with an NVIDIA driver and nothing
 # else of ours, by its run.sh. Parts, all of them unless some are named:
-#   tests    of kernels and of the prover
+#   tests    of kernels, of the prover and of the engine over it
 #   sapling  proofs under the ceremony's keys: 51 MB of them, and two components
 #   benches  each with its peer: supraseal-c2 is built in, sppark's program is carried along from build/sppark_bench,
 #            where benches/peers/sppark/build.sh has put it
+#   pipeline the engine over all GPUs, with SHA-256 as a component
 # PROFILE=dev builds faster; figures are for the default, release.
 set -eu
 cd "$(dirname "$0")/.."
 profile=${PROFILE:-release}
-parts=${*:-tests sapling benches}
+parts=${*:-tests sapling benches pipeline}
 out=build/gpu
 rm -rf "$out"
 mkdir -p "$out/tests" "$out/benches"
@@ -31,6 +32,7 @@ for part in $parts; do
     case $part in
     tests)
         collect tests test --package zkhost-cuda --no-run --tests
+        collect tests test --package zkhost-engine --features cuda --no-run --test cuda
         ;;
     sapling)
         collect tests test --package zkhost-tests --no-run --test device
@@ -58,8 +60,12 @@ for part in $parts; do
         rm -f "$out"/benches/zkhost_cuda "$out"/benches/zkhost_bench_gpu
         if [ -f build/sppark_bench ]; then cp build/sppark_bench "$out/"; fi
         ;;
+    pipeline)
+        collect benches build --package zkhost-benches --bench pipeline --profile "$profile"
+        cp guest-circuits/target/components/sha256.wasm "$out/"
+        ;;
     *)
-        echo "gpu-bundle.sh: no part is called $part: expected tests, sapling or benches" >&2
+        echo "gpu-bundle.sh: no part is called $part: expected tests, sapling, benches or pipeline" >&2
         exit 2
         ;;
     esac
@@ -71,6 +77,10 @@ cat > "$out/run.sh" <<EOF
 set -eu
 cd "\$(dirname "\$0")"
 export BENCH_DATE=\$(date -u +%FT%TZ) BENCH_COMMIT=$(git rev-parse --short HEAD) ZKHOST_TEST_ROOT=\$PWD/root
+# The pipeline writes its results, and traces, into folders of its own.
+export ZKHOST_BENCH_COMMIT=\$BENCH_COMMIT ZKHOST_BENCH_RESULTS=\$PWD/results ZKHOST_BENCH_TRACES=\$PWD/traces
+export ZKHOST_BENCH_MACHINE="\$(nvidia-smi --query-gpu=name --format=csv,noheader | head -1), \$(nproc) vCPUs"
+if [ -f sha256.wasm ]; then export ZKHOST_BENCH_SHA256=\$PWD/sha256.wasm; fi
 if [ -f sppark_bench ]; then export SPPARK_BENCH=\$PWD/sppark_bench; fi
 for test in tests/*; do \$test; done
 for bench in benches/*; do \$bench | tee -a results.jsonl; done

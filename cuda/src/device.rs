@@ -33,6 +33,8 @@ pub enum DeviceChoice {
     Cpu,
     /// The CUDA device of this number.
     Cuda(usize),
+    /// Every CUDA device that works, else the CPU.
+    AllCuda,
 }
 
 impl FromStr for DeviceChoice {
@@ -42,6 +44,7 @@ impl FromStr for DeviceChoice {
         match text {
             "auto" => Ok(Self::Auto),
             "cpu" => Ok(Self::Cpu),
+            "cuda" => Ok(Self::AllCuda),
             _ => text
                 .strip_prefix("cuda:")
                 .filter(|number| number.bytes().all(|b| b.is_ascii_digit()))
@@ -58,23 +61,34 @@ impl fmt::Display for DeviceChoice {
             Self::Auto => f.write_str("auto"),
             Self::Cpu => f.write_str("cpu"),
             Self::Cuda(number) => write!(f, "cuda:{number}"),
+            Self::AllCuda => f.write_str("cuda"),
         }
     }
 }
 
 impl DeviceChoice {
-    /// Opens the device that was chosen. None is the CPU; the sentence beside it says why a device that was asked for,
+    /// Opens the device that was chosen, the first one if all were. None is the CPU; the sentence beside it says why a device that was asked for,
     /// or looked for, is not used.
     pub fn open(self) -> (Option<Arc<Device>>, Option<String>) {
         let number = match self {
             Self::Cpu => return (None, None),
-            Self::Auto => 0,
+            Self::Auto | Self::AllCuda => 0,
             Self::Cuda(number) => number,
         };
         match Device::open(number) {
             Ok(device) => (Some(device), None),
             Err(error) => (None, Some(format!("{error}; proving on the CPU"))),
         }
+    }
+
+    /// Opens all devices that were chosen. None are the CPU; sentences say why one is not used.
+    pub fn open_all(self) -> (Vec<Arc<Device>>, Vec<String>) {
+        let devices = match (self, Device::count()) {
+            (Self::AllCuda, Ok(count @ 1..)) => (0..count).map(Self::Cuda).map(Self::open).collect(),
+            _ => vec![self.open()],
+        };
+        let (devices, remarks): (Vec<_>, Vec<_>) = devices.into_iter().unzip();
+        (devices.into_iter().flatten().collect(), remarks.into_iter().flatten().collect())
     }
 }
 

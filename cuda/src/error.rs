@@ -10,7 +10,9 @@ pub enum CudaError {
     #[error("no CUDA device can be used: {0}")]
     NoDevice(String),
     /// The text given for a device is not one.
-    #[error("{0:?} names no device: expected auto, cpu, or cuda:N with N a device number such as cuda:0")]
+    #[error(
+        "{0:?} names no device: expected auto, cpu, or cuda:N with N a device number such as cuda:0, or cuda for all of them"
+    )]
     BadDeviceName(String),
     /// A call of the driver failed.
     #[error("the CUDA driver failed while {doing}: {source}")]

@@ -13,12 +13,17 @@ use zkhost_groth16::{HBasis, Prover, ProvingKey, R1cs};
 /// The choice on the command line.
 #[derive(Args)]
 pub struct DeviceArgs {
-    /// Where to compute: `auto` (the first CUDA device that works, else the CPU), `cpu`, or `cuda:N`
+    /// Where to compute: `auto` (the first CUDA device that works, else the CPU), `cpu`, `cuda:N`, or `cuda` (all of them)
     #[arg(long, value_name = "DEVICE", env = "ZKHOST_DEVICE", default_value_t)]
     device: DeviceChoice,
 }
 
 impl DeviceArgs {
+    /// The choice.
+    pub fn choice(&self) -> DeviceChoice {
+        self.device
+    }
+
     /// A prover on the device that was chosen, or on the CPU, with a remark, where that cannot be used. The key, which came
     /// from `path`, must be the circuit's.
     pub fn prover(

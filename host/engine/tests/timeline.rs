@@ -91,6 +91,20 @@ fn a_summary_has_busy_time_hidden_copies_and_every_gap_once() {
 }
 
 #[test]
+fn copies_at_the_same_time_use_the_link_once_and_hide_nothing() {
+    let timeline = timeline(&[
+        (slot(0), Category::Proving, 0, 30, 0),
+        (slot(0), Category::Copy, 0, 20, 1_000_000),
+        (slot(0), Category::Kernel, 20, 30, 0),
+        (slot(1), Category::Proving, 0, 30, 0),
+        (slot(1), Category::Copy, 10, 30, 1_000_000),
+    ]);
+    let device = &timeline.summary().devices[0];
+    let ms = |nanos| nanos / MILLISECOND;
+    assert_eq!((ms(device.link_nanos), ms(device.copy_nanos), ms(device.hidden_copy_nanos)), (30, 40, 10));
+}
+
+#[test]
 fn a_trace_is_read_back_as_it_was() {
     let timeline = two_slots();
     let mut bytes = vec![];

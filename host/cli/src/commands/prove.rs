@@ -6,13 +6,12 @@ use crate::files::{self, Draft};
 use crate::output::Output;
 use crate::progress::{Stage, Stages, Table};
 use crate::{engine, keys, scalars};
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Args;
 use serde::Serialize;
 use serde_json::Value;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use zkhost_engine::failure::Proved;
 use zkhost_engine::timeline::Timeline;
 
@@ -91,8 +90,9 @@ pub fn run(args: &ProveArgs, output: Output) -> Result<()> {
     let layout = loaded.plan(&mut stages)?;
     let shape = loaded.shape(&mut stages)?;
     let key = stages.run("open key", || keys::open(&args.key, args.phase2.phase2()))?;
-    let prover =
-        stages.run("prepare", || args.device.prover(&args.key, Arc::clone(&key), Arc::clone(&shape), output))?;
+    key.check_circuit(&shape).with_context(|| format!("key {}", args.key.display()))?;
+    let choice = args.device.choice();
+    let devices = stages.run("prepare", || engine::Devices::open(choice, &key, &shape, layout.partitions, output))?;
     if !key.proven {
         output.note(format_args!(
             "key {}: no proof by it was seen to verify yet; `zkhost import-key --input` records that one does",
@@ -101,8 +101,7 @@ pub fn run(args: &ProveArgs, output: Output) -> Result<()> {
     }
 
     let job = Job { input: &input, layout: &layout, shape: &shape };
-    let description = prover.describe();
-    let (Proved { proofs, publics }, timeline) = engine::prove(&loaded, &job, prover.into(), &mut stages)?;
+    let (Proved { proofs, publics }, timeline) = engine::prove(&loaded, &job, &devices, &mut stages)?;
 
     let vk = args.vk_out.as_ref().map(|path| keys::draft_vk(path, &key.vk)).transpose()?;
     files::write(&args.out, &proofs)?;
@@ -114,7 +113,7 @@ pub fn run(args: &ProveArgs, output: Output) -> Result<()> {
         bytes: proofs.len(),
         partitions: layout.partitions,
         shape: shape.hash().to_string(),
-        prover: description,
+        prover: devices.describe().to_owned(),
         public: scalars::to_json(&publics),
         stages: stages.finish(),
     });
