@@ -82,8 +82,11 @@ export ZKHOST_BENCH_COMMIT=\$BENCH_COMMIT ZKHOST_BENCH_RESULTS=\$PWD/results ZKH
 export ZKHOST_BENCH_MACHINE="\$(nvidia-smi --query-gpu=name --format=csv,noheader | head -1), \$(nproc) vCPUs"
 if [ -f sha256.wasm ]; then export ZKHOST_BENCH_SHA256=\$PWD/sha256.wasm; fi
 if [ -f sppark_bench ]; then export SPPARK_BENCH=\$PWD/sppark_bench; fi
+machine=\$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | sed -n '1s/, /, driver /p')
 for test in tests/*; do \$test; done
-for bench in benches/*; do \$bench | tee -a results.jsonl; done
+for bench in benches/*; do
+    \$bench | sed "s/\"machine\":\"[^\"]*\"/\"machine\":\"\$machine\"/" | tee -a results.jsonl
+done
 EOF
 chmod +x "$out/run.sh"
 du -sh "$out"

@@ -77,7 +77,7 @@ impl DeviceChoice {
         };
         match Device::open(number) {
             Ok(device) => (Some(device), None),
-            Err(error) => (None, Some(format!("{error}; proving on the CPU"))),
+            Err(error) => (None, Some(format!("{error}; using the CPU"))),
         }
     }
 

@@ -64,13 +64,14 @@ impl DeviceArgs {
         Ok(device.map(|device| DeviceChecker::new(&device, Arc::clone(shape))).transpose()?)
     }
 
-    /// The device, if there is one that is worth its start for this circuit.
+    /// The device, if there is one that is worth its start for this circuit. That one which was asked for is not used is
+    /// worth a remark.
     fn open(&self, shape: &R1cs, output: Output) -> Option<Arc<Device>> {
         if self.device == DeviceChoice::Auto && shape.log2_domain() < LOG_DOMAIN_MIN {
             return None;
         }
         let (device, remark) = self.device.open();
-        if let Some(remark) = remark {
+        if let Some(remark) = remark.filter(|_| self.device != DeviceChoice::Auto) {
             output.note(remark);
         }
         device

@@ -328,7 +328,11 @@ fn the_device_is_chosen_on_the_command_line_or_in_the_environment() {
     // A device that is not there leaves the CPU to prove, with a remark.
     let run = workplace.run(&format!("{prove} cuda:999"));
     assert_eq!(run.code, 0, "{}", run.stderr);
-    assert!(run.stdout.contains("CPU") && run.stderr.contains("proving on the CPU"), "{}{}", run.stdout, run.stderr);
+    assert!(run.stdout.contains("CPU") && run.stderr.contains("using the CPU"), "{}{}", run.stdout, run.stderr);
+    for command in [format!("check {OUTPUT} --input {INPUT}"), format!("setup {OUTPUT} --out other.zkimage")] {
+        let run = workplace.run(&format!("{command} --device cuda:999"));
+        assert!(run.code == 0 && run.stderr.contains("using the CPU"), "{command}: {}", run.stderr);
+    }
     let run = workplace.run(&format!("{prove} gpu"));
     assert_eq!(run.code, 2);
     assert!(run.stderr.contains("auto, cpu, or cuda:N"), "{}", run.stderr);
