@@ -16,6 +16,6 @@ for circuit in sapling-output sapling-spend; do
     "$ZKHOST" build guest-circuits --locked --package "$circuit" --out "$components/$circuit-published.wasm"
     "$ZKHOST" build guest-circuits --locked --package "$circuit" --out "$components/$circuit.wasm" --host-inversion
 done
-for circuit in sha256 merkle-poseidon replica hostile; do
+for circuit in sha256 merkle-poseidon replica arithmetic hostile; do
     "$ZKHOST" build guest-circuits --locked --package "$circuit" --out "$components/$circuit.wasm"
 done

@@ -1,6 +1,10 @@
 //! From a component to a proof: the shape is that of native synthesis, the proof has the bytes of the `groth16` crate for the
 //! same key, witness, r and s, and each side takes the other's proofs.
 
+use bellman::gadgets::boolean::{AllocatedBit, Boolean};
+use bellman::gadgets::multipack::pack_into_inputs;
+use bellman::gadgets::sha256::sha256;
+use bellman::{Circuit, ConstraintSystem, SynthesisError};
 use bls12_381::{Bls12, Scalar as OtherScalar};
 use reference_groth16::{Parameters, Proof as OtherProof, create_proof, prepare_verifying_key, verify_proof};
 use sapling_crypto::circuit::{Output, Spend};
@@ -114,6 +118,24 @@ fn sapling_output_has_the_shape_of_native_synthesis() {
     let output =
         Output { value_commitment_opening: None, payment_address: None, commitment_randomness: None, esk: None };
     check_shape("sapling-output", record(output), 7_827, 6);
+}
+
+/// A preimage of 512 bits, by bellman's gadget.
+struct Sha256Preimage;
+
+impl Circuit<OtherScalar> for Sha256Preimage {
+    fn synthesize<CS: ConstraintSystem<OtherScalar>>(self, cs: &mut CS) -> Result<(), SynthesisError> {
+        let bit = |i| Ok(AllocatedBit::alloc(cs.namespace(|| format!("bit {i}")), None)?.into());
+        let bits = (0..512).map(bit).collect::<Result<Vec<Boolean>, SynthesisError>>()?;
+        let digest = sha256(cs.namespace(|| "sha256"), &bits)?;
+        pack_into_inputs(cs.namespace(|| "digest"), &digest)
+    }
+}
+
+/// The guest writes SHA-256 with words; its rows are those of a published gadget all the same.
+#[test]
+fn sha256_has_the_shape_of_the_published_gadget() {
+    check_shape("sha256", record(Sha256Preimage), 44_874 + 512 + 2, 3);
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Knowledge of a preimage of a SHA-256 digest, from bellpepper's gadget.
 
 use serde::Deserialize;
-use zkhost_guest::bellpepper_core::boolean::{AllocatedBit, Boolean};
+use zkhost_guest::bellpepper_core::boolean::Boolean;
 use zkhost_guest::bellpepper_core::{ConstraintSystem, SynthesisError};
-use zkhost_guest::gadgets::{multipack, sha256::sha256};
+use zkhost_guest::gadgets::{boolean::bits_from_limbs, multipack, sha256::sha256};
 use zkhost_guest::{Circuit, Error, Fr, Info, Scope, Synthesis};
 
 /// The most bytes a preimage may have: some 256 blocks, seven million constraints.
@@ -80,10 +80,12 @@ impl Circuit for Sha256Preimage {
 impl Sha256Preimage {
     /// The preimage as bits, each byte from its most significant bit.
     fn preimage_bits(&self, cs: &mut Synthesis<'_, Fr>) -> Result<Vec<Boolean>, SynthesisError> {
-        let bits = self.preimage.iter().flat_map(|byte| (0..8).rev().map(move |k| byte.map(|byte| byte >> k & 1 == 1)));
-        bits.enumerate()
-            .map(|(i, bit)| Ok(AllocatedBit::alloc(cs.namespace(|| format!("preimage bit {i}")), bit)?.into()))
-            .collect()
+        let words = self.preimage.chunks(8).map(|bytes| {
+            let byte = |(i, byte): (usize, &Option<u8>)| Some(u64::from((*byte)?.reverse_bits()) << (8 * i));
+            bytes.iter().enumerate().map(byte).try_fold(0, |word, byte| Some(word | byte?))
+        });
+        let words: Option<Vec<u64>> = words.collect();
+        bits_from_limbs(cs.namespace(|| "preimage"), 8 * self.preimage.len(), words.as_deref())
     }
 }
 

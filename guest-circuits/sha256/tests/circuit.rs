@@ -55,7 +55,8 @@ fn shape_and_assignment_are_those_of_a_plain_synthesis() {
     let mut cs = Reference::<Fr>::default();
     let bits = (0..512).map(|i| {
         let bit = (i / 8) >> (7 - i % 8) & 1 == 1;
-        Boolean::from(AllocatedBit::alloc(cs.namespace(|| format!("preimage bit {i}")), Some(bit)).expect("a bit"))
+        let mut cs = cs.namespace(|| "preimage");
+        Boolean::from(AllocatedBit::alloc(cs.namespace(|| format!("bit {i}")), Some(bit)).expect("a bit"))
     });
     let bits: Vec<Boolean> = bits.collect();
     let digest = sha256(cs.namespace(|| "sha256"), &bits).expect("a digest");

@@ -320,6 +320,27 @@ fn bench_gives_the_median_of_every_stage() {
 }
 
 #[test]
+fn bench_without_a_key_reports_the_synthesis_alone() {
+    let workplace = proved();
+    let answer = workplace.json(&format!("bench {OUTPUT} --input {INPUT} --runs 1"));
+    assert_eq!(answer["prover"], Value::Null);
+    let synthesis = &answer["synthesis"];
+    let number = |name: &str| synthesis[name].as_f64().unwrap_or_else(|| panic!("{name} is missing: {answer}"));
+    // Two mask words for 64 variables, and 32 bytes for each element and public input.
+    let (bits, elements, publics) = (number("bits"), number("elements"), number("publics"));
+    let masks = 16.0 * ((bits + elements) / 64.0).ceil();
+    assert_eq!(number("sink_bytes"), masks + 32.0 * (elements + publics));
+    let constraints = answer["constraints"].as_f64().unwrap();
+    let per_constraint = 1e6 * number("assign_milliseconds") / constraints;
+    assert!((number("nanoseconds_per_constraint") / per_constraint - 1.0).abs() < 1e-9, "{answer}");
+    assert!(number("instance_bytes") >= 65_536.0 && number("terms_per_row") > 1.0, "{answer}");
+    assert!(number("a_density") > number("b_density"), "{answer}");
+    assert_eq!(synthesis["scaling"][0]["threads"], 1);
+    let bound = synthesis["bound"].as_str().unwrap();
+    assert!(bound.contains("the circuit's synthesis") && bound.contains("nothing is proved"), "{bound}");
+}
+
+#[test]
 fn the_device_is_chosen_on_the_command_line_or_in_the_environment() {
     let workplace = proved();
     let prove = format!("prove {OUTPUT} --key key.zkimage --input {INPUT} --device");

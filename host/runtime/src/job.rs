@@ -50,6 +50,11 @@ impl Job {
         }
     }
 
+    /// Bytes of linear memory that its instance has grown to. Memory never shrinks, so this is the most it ever had.
+    pub fn memory_bytes(&mut self) -> u64 {
+        self.instance.state().memory_bytes()
+    }
+
     /// Have the guest write one segment to `sink`, and get the sink back. What the sink refuses becomes an error that
     /// names the place. Whether the segment is complete is for the sink's owner to ask it.
     pub fn assign<S: SegmentSink + 'static>(&mut self, partition: u32, segment: u32, sink: S) -> Result<S, RunError> {

@@ -94,6 +94,11 @@ impl State {
         self.piece = None;
     }
 
+    /// Bytes of linear memory, all of the instance's memories together.
+    pub fn memory_bytes(&self) -> u64 {
+        self.memory_bytes
+    }
+
     /// Pass on one line of log, if anyone wants it and the limits allow it.
     pub fn log_line(&mut self, level: Level, message: &str) {
         if !self.observer.wants_logs() || self.log_lines > self.limits.log_lines {

@@ -1,6 +1,7 @@
 //! `zkhost bench`
 
 use crate::circuit::{CircuitArgs, Job, Loaded};
+use crate::commands::synthesis_report::SynthesisReport;
 use crate::device::DeviceArgs;
 use crate::keys;
 use crate::output::Output;
@@ -16,17 +17,21 @@ use zkhost_groth16::{ProveError, Prover};
 /// Runs at most.
 const RUNS_MAX: u32 = 1_000;
 
-/// Time the stages of proving an input
+/// Time the stages of proving an input, and say what bounds them
+///
+/// Besides the stages, the circuit's synthesis is measured: the variables by kind, what assigning costs a constraint, bytes
+/// handed over, memory of an instance, and how all of it scales with threads. Without a key, nothing is proved.
 #[derive(Args)]
 #[command(after_help = "\
 Example:
-  zkhost bench spend.wasm --key spend.zkimage --input input.json --runs 9")]
+  zkhost bench spend.wasm --key spend.zkimage --input input.json --runs 9
+  zkhost bench spend.wasm --input input.json")]
 pub struct BenchArgs {
     #[command(flatten)]
     circuit: CircuitArgs,
-    /// The key image, made by `zkhost setup` or `zkhost import-key` for this circuit
+    /// The key image, made by `zkhost setup` or `zkhost import-key` for this circuit; without one nothing is proved
     #[arg(long, short, value_name = "FILE")]
-    key: PathBuf,
+    key: Option<PathBuf>,
     #[command(flatten)]
     phase2: keys::Phase2Args,
     /// The input, a file in the circuit's own form
@@ -42,41 +47,51 @@ pub struct BenchArgs {
 #[derive(Serialize)]
 struct BenchResult {
     runs: u32,
-    prover: String,
+    /// What proved, if anything did.
+    prover: Option<String>,
     constraints: usize,
     partitions: u32,
     /// Medians.
     stages: Vec<Stage>,
+    synthesis: SynthesisReport,
 }
 
 impl fmt::Display for BenchResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let BenchResult { runs, prover, constraints, partitions, stages } = self;
+        let BenchResult { runs, prover, constraints, partitions, stages, synthesis } = self;
+        let prover = prover.as_deref().unwrap_or("nothing proved");
         writeln!(f, "{constraints} constraints, {partitions} partition(s), {prover}: medians of {runs} runs")?;
-        write!(f, "{}", Table(stages))
+        write!(f, "{}\n{synthesis}", Table(stages))
     }
 }
 
 /// Run the command. Components and shapes come from the cache from the second run on, as they do in use.
 pub fn run(args: &BenchArgs, output: Output) -> Result<()> {
     let mut runs = Vec::new();
-    let mut result = None;
+    let mut last = None;
     for _ in 0..args.runs {
         let mut stages = Stages::new(output);
         let loaded = args.circuit.load(&mut stages)?;
         let input = loaded.read_input(&args.input)?;
         let layout = loaded.plan(&mut stages)?;
         let shape = loaded.shape(&mut stages)?;
-        let key = stages.run("open key", || keys::open(&args.key, args.phase2.phase2()))?;
-        let prover = stages.run("prepare", || args.device.prover(&args.key, key, Arc::clone(&shape), output))?;
         let job = Job { input: &input, layout: &layout, shape: &shape };
-        prove_partitions(&loaded, &job, prover.as_ref(), &mut stages)?;
+        let prover = args.key.as_ref().map(|path| -> Result<_> {
+            let key = stages.run("open key", || keys::open(path, args.phase2.phase2()))?;
+            let prover = stages.run("prepare", || args.device.prover(path, key, Arc::clone(&shape), output))?;
+            prove_partitions(&loaded, &job, prover.as_ref(), &mut stages)?;
+            Ok(prover.describe())
+        });
         runs.push(stages.finish());
-        result = Some((prover.describe(), shape.constraints(), layout.partitions));
+        last = Some((loaded, input, layout, shape, prover.transpose()?));
     }
-    if let Some((prover, constraints, partitions)) = result {
-        output.result(&BenchResult { runs: args.runs, prover, constraints, partitions, stages: medians(&runs) });
-    }
+    let Some((loaded, input, layout, shape, prover)) = last else { return Ok(()) };
+    let stages = medians(&runs);
+    let prove = stages.iter().find(|stage| stage.name == "prove").map(|stage| stage.milliseconds);
+    let job = Job { input: &input, layout: &layout, shape: &shape };
+    let synthesis = SynthesisReport::new(&loaded, &job, args.runs, prove)?;
+    let (constraints, partitions) = (shape.constraints(), layout.partitions);
+    output.result(&BenchResult { runs: args.runs, prover, constraints, partitions, stages, synthesis });
     Ok(())
 }
 

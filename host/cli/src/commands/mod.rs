@@ -9,5 +9,6 @@ pub mod inspect;
 pub mod new;
 pub mod prove;
 pub mod setup;
+mod synthesis_report;
 pub mod trace;
 pub mod verify;
