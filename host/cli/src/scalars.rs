@@ -11,7 +11,9 @@ use anyhow::Result;
 use serde_json::Value;
 use std::path::Path;
 use zkhost_groth16::Scalar;
-use zkhost_groth16::scalar::{Limbs, from_canonical, limbs_from_le_bytes, limbs_to_le_bytes, to_canonical};
+use zkhost_groth16::scalar::{
+    Limbs, NumberError, from_canonical, limbs_from_le_bytes, limbs_to_le_bytes, parse_limbs, to_canonical,
+};
 
 /// Bytes of a file of public inputs at most.
 const PUBLICS_BYTES_MAX: u64 = 1 << 30;
@@ -110,47 +112,18 @@ fn parse_json(bytes: &[u8]) -> Result<Vec<Vec<Scalar>>, String> {
 fn parse_array(entries: &[Value]) -> Result<Vec<Scalar>, String> {
     let parse = |(index, entry): (usize, &Value)| {
         let limbs = match entry {
-            Value::String(text) => parse_text(text),
-            Value::Number(number) => number.as_u64().map(|low| Some([low, 0, 0, 0])),
-            _ => None,
+            Value::String(text) => parse_limbs(text),
+            Value::Number(number) => number.as_u64().map(|low| [low, 0, 0, 0]).ok_or(NumberError::Form),
+            _ => Err(NumberError::Form),
         };
         let problem = "a decimal or 0x string was expected (a JSON number only if whole and below 2^64)";
         match limbs {
-            None => Err(format!("scalar {index}: {problem}")),
-            Some(None) => Err(above(index)),
-            Some(Some(limbs)) => reduced(limbs, index),
+            Err(NumberError::Form) => Err(format!("scalar {index}: {problem}")),
+            Err(NumberError::Large) => Err(above(index)),
+            Ok(limbs) => reduced(limbs, index),
         }
     };
     entries.iter().enumerate().map(parse).collect()
-}
-
-/// The number that a text denotes: none if it denotes none, none within if it has more than 256 bits.
-fn parse_text(text: &str) -> Option<Option<Limbs>> {
-    let (digits, base) = match text.strip_prefix("0x") {
-        Some(digits) => (digits, 16),
-        None => (text, 10),
-    };
-    if digits.is_empty() {
-        return None;
-    }
-    let mut number = Some([0u64; 4]);
-    for digit in digits.chars() {
-        let digit = digit.to_digit(base)?;
-        number = number.and_then(|number| times_plus(number, base, digit));
-    }
-    Some(number)
-}
-
-/// number * base + digit, if it has no more than 256 bits.
-fn times_plus(number: Limbs, base: u32, digit: u32) -> Option<Limbs> {
-    let mut carry = u128::from(digit);
-    let limbs = number.map(|limb| {
-        carry += u128::from(limb) * u128::from(base);
-        let low = carry as u64;
-        carry >>= 64;
-        low
-    });
-    (carry == 0).then_some(limbs)
 }
 
 fn reduced(limbs: Limbs, index: usize) -> Result<Scalar, String> {

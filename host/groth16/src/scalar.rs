@@ -108,5 +108,43 @@ pub fn limbs_to_le_bytes(limbs: &Limbs) -> [u8; 32] {
     bytes
 }
 
+/// Why a text is no number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NumberError {
+    /// It is neither decimal nor, after `0x`, hexadecimal.
+    #[error("a decimal number, or a hexadecimal one after 0x, was expected")]
+    Form,
+    /// It has more than 256 bits.
+    #[error("the number has more than 256 bits")]
+    Large,
+}
+
+/// The number that a text denotes, decimal, or hexadecimal after `0x`; not checked against the modulus.
+pub fn parse_limbs(text: &str) -> Result<Limbs, NumberError> {
+    let (digits, base) = match text.strip_prefix("0x") {
+        Some(digits) => (digits, 16),
+        None => (text, 10),
+    };
+    let digit = |digit: char| digit.to_digit(base).ok_or(NumberError::Form);
+    if digits.is_empty() {
+        return Err(NumberError::Form);
+    }
+    // The form first, so that a large text of another form is not called a large number.
+    digits.chars().try_for_each(|c| digit(c).map(drop))?;
+    digits.chars().try_fold([0; 4], |number, c| times_plus(number, base, digit(c)?).ok_or(NumberError::Large))
+}
+
+/// number * base + digit, if it has no more than 256 bits.
+fn times_plus(number: Limbs, base: u32, digit: u32) -> Option<Limbs> {
+    let mut carry = u128::from(digit);
+    let limbs = number.map(|limb| {
+        carry += u128::from(limb) * u128::from(base);
+        let low = carry as u64;
+        carry >>= 64;
+        low
+    });
+    (carry == 0).then_some(limbs)
+}
+
 /// Elements that are secret, or derived from a secret: they are zeroed before their memory is freed, and have no Debug.
 pub type SecretScalars = crate::secret::SecretBuffer<Scalar>;

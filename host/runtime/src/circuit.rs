@@ -63,7 +63,7 @@ impl Circuit {
         limits: Limits,
         warning: Option<String>,
     ) -> Self {
-        let alive = AtomicU32::new(0);
+        let alive = Arc::new(AtomicU32::new(0));
         let shared = Shared { name: printable(name).into(), engine, pre, limits: Arc::new(limits), alive };
         Circuit { shared: Arc::new(shared), observer: Arc::new(Silent), digest, warning: warning.map(Arc::from) }
     }

@@ -5,10 +5,11 @@
 //! input, limits its own address space and processor time before it reads on, and is killed when its time is up. The
 //! parent reads nothing of the component but its length and digest.
 //!
-//! Input: four little-endian u64 (address space in bytes, processor time in seconds, [`Limits::component_bytes`],
-//! [`Limits::memory_bytes`]), then the component to the end. Output: one byte for the kind of answer, then the native
+//! Input: five little-endian u64 (address space in bytes, processor time in seconds, [`Limits::component_bytes`],
+//! [`Limits::memory_bytes`], the [`Kind`]), then the component to the end. Output: one byte for the kind of answer, then the native
 //! code, or a sentence in UTF-8, to the end.
 
+use crate::circom;
 use crate::engine;
 use crate::limits::{Limits, grouped};
 use crate::world::examine;
@@ -26,7 +27,7 @@ use std::time::{Duration, Instant};
 const COMPILE_THREADS: u64 = 4;
 
 /// Words before the component in a child's input.
-const HEADER_WORDS: usize = 4;
+const HEADER_WORDS: usize = 5;
 
 /// Who compiles.
 #[derive(Clone, Debug)]
@@ -40,6 +41,15 @@ pub enum Compiler {
     },
     /// This process, without limits on time and memory: for components one trusts as much as a program.
     InProcess,
+}
+
+/// What a file is meant to be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A component that fits the contract.
+    Component = 0,
+    /// A witness module that circom's compiler wrote.
+    Circom = 1,
 }
 
 /// Why there is no native code.
@@ -56,10 +66,10 @@ const REFUSED: u8 = b'r';
 const FAILED: u8 = b'f';
 
 impl Compiler {
-    /// Examine a component and compile it.
-    pub(crate) fn compile(&self, component: &[u8], limits: &Limits) -> Result<Vec<u8>, CompileFailure> {
+    /// Examine a file and compile it.
+    pub(crate) fn compile(&self, kind: Kind, component: &[u8], limits: &Limits) -> Result<Vec<u8>, CompileFailure> {
         match self {
-            Compiler::InProcess => compile_here(component, limits),
+            Compiler::InProcess => compile_here(kind, component, limits),
             Compiler::Child { program, args } => {
                 let mut command = Command::new(program);
                 command.args(args).env_clear().env("RAYON_NUM_THREADS", COMPILE_THREADS.to_string());
@@ -67,20 +77,26 @@ impl Compiler {
                 let child = command.spawn().map_err(|error| {
                     CompileFailure::Failed(format!("cannot start the compiler {}: {error}", program.display()))
                 })?;
-                compile_in(child, component, limits)
+                compile_in(child, kind, component, limits)
             }
         }
     }
 }
 
 /// Examine and compile in this process.
-fn compile_here(component: &[u8], limits: &Limits) -> Result<Vec<u8>, CompileFailure> {
+fn compile_here(kind: Kind, component: &[u8], limits: &Limits) -> Result<Vec<u8>, CompileFailure> {
     let compile = || {
-        examine(component, limits).map_err(CompileFailure::Refused)?;
+        match kind {
+            Kind::Component => examine(component, limits).map(drop),
+            Kind::Circom => circom::examine(component, limits),
+        }
+        .map_err(CompileFailure::Refused)?;
         let engine = engine::without_clock().map_err(|error| CompileFailure::Failed(format!("{error:#}")))?;
-        engine
-            .precompile_component(component)
-            .map_err(|error| CompileFailure::Refused(format!("the component cannot be compiled: {error:#}")))
+        match kind {
+            Kind::Component => engine.precompile_component(component),
+            Kind::Circom => engine.precompile_module(component),
+        }
+        .map_err(|error| CompileFailure::Refused(format!("the component cannot be compiled: {error:#}")))
     };
     catch_unwind(AssertUnwindSafe(compile)).unwrap_or_else(|_| {
         Err(CompileFailure::Failed("the compiler panicked on this component; please report this with the file".into()))
@@ -88,10 +104,10 @@ fn compile_here(component: &[u8], limits: &Limits) -> Result<Vec<u8>, CompileFai
 }
 
 /// Feed a child, wait for its answer no longer than the limit, and end it.
-fn compile_in(mut child: Child, component: &[u8], limits: &Limits) -> Result<Vec<u8>, CompileFailure> {
+fn compile_in(mut child: Child, kind: Kind, component: &[u8], limits: &Limits) -> Result<Vec<u8>, CompileFailure> {
     let (mut stdin, stdout) = (child.stdin.take().expect("piped"), child.stdout.take().expect("piped"));
     let cpu_seconds = limits.compile_time.as_secs().saturating_add(1).saturating_mul(COMPILE_THREADS);
-    let header = [limits.compile_memory_bytes, cpu_seconds, limits.component_bytes, limits.memory_bytes];
+    let header = [limits.compile_memory_bytes, cpu_seconds, limits.component_bytes, limits.memory_bytes, kind as u64];
     // One byte more than the limit tells "at the limit" from "beyond it".
     let answer_max = limits.native_code_bytes.saturating_add(2);
     let (sender, receiver) = mpsc::channel();
@@ -196,11 +212,12 @@ fn worker_answer() -> Result<Vec<u8>, CompileFailure> {
     let mut words = header.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes")));
     let mut word = || words.next().expect("the header has this many words");
     let (address_space, cpu_seconds, component_bytes, memory_bytes) = (word(), word(), word(), word());
+    let kind = if word() == Kind::Circom as u64 { Kind::Circom } else { Kind::Component };
     confine(address_space, cpu_seconds)
         .map_err(|error| CompileFailure::Failed(format!("the compiler cannot limit itself: {error}")))?;
     let mut component = Vec::new();
     stdin.take(component_bytes.saturating_add(1)).read_to_end(&mut component).map_err(failed)?;
-    compile_here(&component, &Limits { component_bytes, memory_bytes, ..Limits::default() })
+    compile_here(kind, &component, &Limits { component_bytes, memory_bytes, ..Limits::default() })
 }
 
 /// Limit this process for the rest of its life, or leave a limit that is lower already. The limit on processor time is

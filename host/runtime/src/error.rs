@@ -52,6 +52,10 @@ pub enum Export {
     Open,
     /// `job.assign`.
     Assign,
+    /// circom's `setInputSignal` and what belongs to it; the last signal starts the circuit.
+    Inputs,
+    /// circom's `getWitness`.
+    Witness,
 }
 
 impl fmt::Display for Export {
@@ -63,6 +67,8 @@ impl fmt::Display for Export {
             Export::RecordShape => "`record-shape`",
             Export::Open => "`job.open`",
             Export::Assign => "`job.assign`",
+            Export::Inputs => "input signals",
+            Export::Witness => "`getWitness`",
         })
     }
 }

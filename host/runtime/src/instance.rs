@@ -19,24 +19,26 @@ pub(crate) struct Shared {
     pub pre: GuestPre<State>,
     pub limits: Arc<Limits>,
     /// Instances alive.
-    pub alive: AtomicU32,
+    pub alive: Arc<AtomicU32>,
 }
 
 /// A place among the instances that the limits allow.
-struct Permit(Arc<Shared>);
+pub(crate) struct Permit(Arc<AtomicU32>);
 
 impl Permit {
-    fn acquire(shared: &Arc<Shared>) -> Option<Self> {
-        let limit = shared.limits.instances;
-        let below = |alive: u32| (alive < limit).then_some(alive + 1);
-        let taken = shared.alive.fetch_update(Ordering::AcqRel, Ordering::Acquire, below);
-        taken.is_ok().then(|| Permit(shared.clone()))
+    /// Take a place, if one is free; `alive` counts those taken.
+    pub fn acquire(alive: &Arc<AtomicU32>, limits: &Limits) -> Result<Self, Fault> {
+        let below = |taken: u32| (taken < limits.instances).then_some(taken + 1);
+        match alive.fetch_update(Ordering::AcqRel, Ordering::Acquire, below) {
+            Ok(_) => Ok(Permit(alive.clone())),
+            Err(_) => Err(Fault::Busy { instances: limits.instances }),
+        }
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.0.alive.fetch_sub(1, Ordering::AcqRel);
+        self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -49,17 +51,17 @@ pub(crate) struct Instance {
     guest: Guest,
     /// Set when a call trapped: the component can then not be entered again.
     dead: bool,
+    shared: Arc<Shared>,
     // Dropped last, so that an instance counts as alive until its memory is gone.
-    permit: Permit,
+    _permit: Permit,
 }
 
 impl Instance {
     /// Make an instance; `observer` watches it for as long as it lives.
     pub fn new(shared: &Arc<Shared>, observer: Arc<dyn Observer>) -> Result<Self, RunError> {
         let place = Place { export: Export::Instantiate, segment: None };
-        let Some(permit) = Permit::acquire(shared) else {
-            return Err(shared.error(place, Fault::Busy { instances: shared.limits.instances }, None));
-        };
+        let permit =
+            Permit::acquire(&shared.alive, &shared.limits).map_err(|fault| shared.error(place, fault, None))?;
         let state = State::new(shared.limits.clone(), observer, place, shared.limits.deadline(Export::Instantiate));
         let mut store = Store::new(&shared.engine, state);
         store.limiter(|state| state);
@@ -68,7 +70,7 @@ impl Instance {
         store.set_epoch_deadline(1);
         let guest = guarded(|| shared.pre.instantiate(&mut store))
             .map_err(|(fault, backtrace)| shared.error(place, fault, backtrace))?;
-        Ok(Instance { store, guest, dead: false, permit })
+        Ok(Instance { store, guest, dead: false, shared: shared.clone(), _permit: permit })
     }
 
     /// The data of the store, to lend a guest something before a call and to take it back afterwards.
@@ -86,20 +88,20 @@ impl Instance {
             let fault = Fault::Trap("this instance trapped before and cannot be entered again: open a new job".into());
             return Err(self.error(place, fault));
         }
-        let deadline = self.permit.0.limits.deadline(place.export);
+        let deadline = self.shared.limits.deadline(place.export);
         let state = self.store.data_mut();
         (state.place, state.deadline) = (place, deadline);
         self.store.set_epoch_deadline(1);
         let (guest, store) = (&self.guest, &mut self.store);
         guarded(|| call(guest, store)).map_err(|(fault, backtrace)| {
             self.dead = true;
-            self.permit.0.error(place, fault, backtrace)
+            self.shared.error(place, fault, backtrace)
         })
     }
 
     /// An error at a place of this circuit.
     pub fn error(&self, place: Place, fault: Fault) -> RunError {
-        self.permit.0.error(place, fault, None)
+        self.shared.error(place, fault, None)
     }
 }
 
@@ -112,12 +114,12 @@ impl Shared {
 
 impl Limits {
     /// When a call that starts now is stopped.
-    fn deadline(&self, export: Export) -> Deadline {
+    pub(crate) fn deadline(&self, export: Export) -> Deadline {
         let (limit, setting): (Duration, _) = match export {
             Export::Instantiate | Export::Describe | Export::Plan => (self.plan_time, "plan_time"),
             Export::RecordShape => (self.record_shape_time, "record_shape_time"),
             Export::Open => (self.open_time, "open_time"),
-            Export::Assign => (self.assign_time, "assign_time"),
+            Export::Assign | Export::Inputs | Export::Witness => (self.assign_time, "assign_time"),
         };
         // A limit beyond what the clock can express is as good as a century.
         let now = Instant::now();
@@ -126,10 +128,11 @@ impl Limits {
     }
 }
 
-type Failure = (Fault, Option<Box<str>>);
+/// What went wrong and the guest's stack at the time.
+pub(crate) type Failure = (Fault, Option<Box<str>>);
 
 /// Run guest code. A panic of the host costs the instance, not the process.
-fn guarded<R>(call: impl FnOnce() -> wasmtime::Result<R>) -> Result<R, Failure> {
+pub(crate) fn guarded<R>(call: impl FnOnce() -> wasmtime::Result<R>) -> Result<R, Failure> {
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => Err(diagnose(error)),

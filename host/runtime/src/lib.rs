@@ -25,11 +25,14 @@
 //! # }
 //! ```
 //!
+//! Witness modules that circom's compiler wrote run in the same sandbox: see [`circom`].
+//!
 //! Components are compiled in a child process ([`Compiler`]) and native code is cached in a private folder ([`Cache`]).
 //! What is written by a guest is copied once, from its memory into a [`zkhost_groth16::SegmentSink`], which checks it.
 
 mod bindings;
 mod cache;
+pub mod circom;
 mod circuit;
 mod compile;
 pub mod engine;
@@ -46,6 +49,7 @@ mod synthesise;
 mod world;
 
 pub use cache::{CACHE_BYTES_MAX, Cache, CacheError, Key as CacheKey};
+pub use circom::Circom;
 pub use circuit::{Circuit, Info};
 pub use compile::{Compiler, compile_worker_main};
 pub use error::{Export, Fault, LoadError, Place, Refusal, RunError};

@@ -19,7 +19,7 @@ const PACKAGE: &str = "zkhost:circuit";
 const VERSION: &str = "0.1.0";
 
 /// Bytes of a page of linear memory.
-const PAGE_BYTES: u64 = 65_536;
+pub(crate) const PAGE_BYTES: u64 = 65_536;
 
 /// What is known of a component before it is compiled.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,7 +69,7 @@ pub(crate) fn check_size(component: &[u8], limits: &Limits) -> Result<(), String
     let (bytes, limit) = (component.len() as u64, limits.component_bytes);
     if bytes > limit {
         return Err(format!(
-            "the component has {} bytes; the limit is {} bytes (setting `component_bytes`)",
+            "the file has {} bytes; the limit is {} bytes (setting `component_bytes`)",
             grouped(bytes),
             grouped(limit)
         ));
@@ -149,7 +149,7 @@ fn scan(component: &[u8], limits: &Limits) -> Result<Found, String> {
 }
 
 /// The pages a memory starts with, if it is of the plain kind.
-fn checked_memory(memory: MemoryType) -> Result<u64, String> {
+pub(crate) fn checked_memory(memory: MemoryType) -> Result<u64, String> {
     let kind = match memory {
         MemoryType { shared: true, .. } => {
             "shared memory: circuits run on many threads by segments, not by threads of \
@@ -159,9 +159,7 @@ fn checked_memory(memory: MemoryType) -> Result<u64, String> {
         MemoryType { page_size_log2: Some(log2), .. } if log2 != 16 => "memory with pages of another size than 64 KiB",
         plain => return Ok(plain.initial),
     };
-    Err(format!(
-        "the component uses {kind}; build it for wasm32-unknown-unknown without threads, as `zkhost build` does"
-    ))
+    Err(format!("the file uses {kind}; build it for wasm32-unknown-unknown without threads, as `zkhost build` does"))
 }
 
 /// Strings are UTF-8 here, and nothing is asynchronous.
@@ -193,7 +191,7 @@ fn check_features(component: &[u8]) -> Result<(), String> {
 }
 
 /// A sentence for what the validator or parser says, which knows more proposals than the sandbox runs.
-fn malformed(error: &wasmparser::BinaryReaderError) -> String {
+pub(crate) fn malformed(error: &wasmparser::BinaryReaderError) -> String {
     let (message, offset) = (printable(error.message()), error.offset());
     if message.contains("unexpected end") || message.contains("unexpected EOF") {
         return format!("the file is truncated or damaged at byte {offset} ({message}); copy or build it again");

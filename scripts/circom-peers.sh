@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# circom's compiler, its library of circuits and snarkjs, as published: peers of the tests and benches. The circuits in
+# tests/circom and those of the fixtures are compiled for BLS12-381 to build/circom, each when it is missing or older than its
+# source. What the compiler writes holds its own runtime, which is under the GPL, so none of it is in the repository.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+if ! command -v npm > /dev/null; then
+    sudo=$([ "$(id -u)" = 0 ] || echo sudo)
+    $sudo apt-get -qq update
+    $sudo apt-get -qq install --no-install-recommends nodejs npm > /dev/null
+fi
+peers=tests/circom
+if [ ! $peers/node_modules/.package-lock.json -nt $peers/package-lock.json ]; then
+    npm ci --prefix $peers --no-audit --no-fund --silent
+    touch $peers/node_modules/.package-lock.json
+fi
+
+compile() {
+    local name=$1 source=$2 out=build/circom/$1 draft=$peers/draft
+    [ ! "$out/circuit.wasm" -nt "$source" ] || return 0
+    rm -rf $draft "$out"
+    mkdir -p $draft "$out"
+    cp "$source" $draft/circuit.circom
+    # The compiler runs in WebAssembly too and sees nothing but the folder it is started in.
+    (cd $peers &&
+        npx circom2 draft/circuit.circom --r1cs --wasm --sym --prime bls12381 -l node_modules -o draft > draft/log 2>&1 ||
+        { cat draft/log; exit 1; })
+    mv $draft/circuit.r1cs $draft/circuit.sym "$out"
+    mv $draft/circuit_js/circuit.wasm "$out"
+    rm -r $draft
+}
+
+for source in $peers/circuits/*.circom; do
+    compile "$(basename "$source" .circom)" "$source"
+done
+for source in tests/fixtures/circom/*/circuit.circom; do
+    compile "fixture-$(basename "$(dirname "$source")")" "$source"
+done
