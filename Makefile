@@ -22,7 +22,7 @@ demo: guests sapling-keys ## Prove and verify Zcash Sapling Spend and Output, fr
 	scripts/demo.sh
 
 .PHONY: test
-test: lint wasm-toolchain sapling-keys ## Everything CI runs: format, lints, all tests.
+test: lint wasm-toolchain sapling-keys circom-peers ## Everything CI runs: format, lints, all tests.
 	cargo test --workspace --locked --no-run
 	ZKHOST=target/debug/zkhost scripts/build-guests.sh
 	cargo test --workspace --locked
@@ -37,7 +37,7 @@ lint: cuda-toolchain ## Formatting and lints; warnings are errors here.
 	cd guest-circuits && cargo clippy --workspace --all-targets --locked -- -D warnings
 
 .PHONY: bench
-bench: guests sapling-keys ## Benchmarks that need no GPU; appends to benches/results and prints a table.
+bench: guests sapling-keys circom-peers ## Benchmarks that need no GPU; appends to benches/results and prints a table.
 	scripts/bench.sh
 
 .PHONY: guests
@@ -47,6 +47,10 @@ guests: wasm-toolchain ## Build every guest circuit as a component.
 .PHONY: sapling-keys
 sapling-keys: ## Write the Zcash ceremony keys to build/sapling.
 	scripts/sapling-keys.sh
+
+.PHONY: circom-peers
+circom-peers: ## circom, circomlib and snarkjs from npm, and the circuits of tests/circom compiled.
+	scripts/circom-peers.sh
 
 .PHONY: wasm-toolchain
 wasm-toolchain: ## A Rust that can build wasm: rustup's target where there is one, else Debian's packages.

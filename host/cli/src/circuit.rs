@@ -26,16 +26,48 @@ const SHAPE_BYTES_MAX: u64 = 4 << 30;
 #[derive(Args)]
 pub struct CircuitArgs {
     /// The circuit: a component, such as `zkhost build` makes
-    component: PathBuf,
+    pub component: PathBuf,
     /// The circuit's parameters: a file of JSON, or the JSON itself if it starts with `{` [default: the circuit's own]
     #[arg(long, value_name = "JSON")]
-    params: Option<OsString>,
+    pub params: Option<OsString>,
+    #[command(flatten)]
+    pub sandbox: SandboxArgs,
+}
+
+/// How to run what somebody else wrote.
+#[derive(Args, Clone)]
+pub struct SandboxArgs {
     /// Set a limit of the circuit, times in seconds; `inspect` lists them all (may be repeated)
     #[arg(long = "limit", value_name = "NAME=VALUE", value_parser = limits::parse_setting)]
     limits: Vec<limits::Setting>,
     /// Where compiled components and recorded shapes are kept [default: zkhost in the user's cache folder]
     #[arg(long, value_name = "FOLDER", env = "ZKHOST_CACHE")]
     cache: Option<PathBuf>,
+}
+
+impl SandboxArgs {
+    /// The limits to load a circuit with.
+    pub fn limits(&self) -> Result<Limits> {
+        Ok(limits::with_settings(&self.limits).map_err(|message| Failure::new(Code::Usage, message))?)
+    }
+
+    fn cache_folder(&self) -> Result<PathBuf> {
+        let from = |variable: &str| std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let default = || Some(from("XDG_CACHE_HOME").or_else(|| Some(from("HOME")?.join(".cache")))?.join("zkhost"));
+        let folder = self.cache.clone().or_else(default);
+        let message = "there is no HOME to keep compiled components in; choose a folder with --cache";
+        Ok(folder.ok_or_else(|| Failure::new(Code::Usage, message))?)
+    }
+}
+
+/// A runtime that compiles in a child of this program and caches code, and the cache of recorded shapes.
+pub fn start_runtime(sandbox: &SandboxArgs) -> Result<(Runtime, Cache)> {
+    let folder = sandbox.cache_folder()?;
+    let cache = Cache::open(&folder.join("code"))?;
+    let shapes = Cache::open(&folder.join("shapes"))?;
+    let program = std::env::current_exe().context("cannot find this program, to start the compiler with it")?;
+    let compiler = Compiler::Child { program, args: vec![COMPILE_WORKER.into()] };
+    Ok((Runtime::new(compiler, Some(cache))?, shapes))
 }
 
 /// A circuit that is loaded.
@@ -55,22 +87,16 @@ impl CircuitArgs {
 
     /// The component's file and the limits to load it with.
     pub fn component(&self) -> Result<(&Path, Limits)> {
-        let limits = limits::with_settings(&self.limits).map_err(|message| Failure::new(Code::Usage, message))?;
-        Ok((&self.component, limits))
+        Ok((&self.component, self.sandbox.limits()?))
     }
 
     /// Load the circuit.
     pub fn load(&self, stages: &mut Stages) -> Result<Loaded> {
         let (component, limits) = self.component()?;
         let params = self.read_params(&limits)?;
-        let folder = self.cache_folder()?;
         let (circuit, shapes) = stages.run("load", || -> Result<_> {
-            let cache = Cache::open(&folder.join("code"))?;
-            let shapes = Cache::open(&folder.join("shapes"))?;
-            let program = std::env::current_exe().context("cannot find this program, to start the compiler with it")?;
-            let compiler = Compiler::Child { program, args: vec![COMPILE_WORKER.into()] };
-            let circuit = Runtime::new(compiler, Some(cache))?.load_file(component, limits)?;
-            Ok((circuit, shapes))
+            let (runtime, shapes) = start_runtime(&self.sandbox)?;
+            Ok((runtime.load_file(component, limits)?, shapes))
         })?;
         if let Some(warning) = circuit.warning() {
             stages.note(warning);
@@ -84,14 +110,6 @@ impl CircuitArgs {
             Some(text) if text.starts_with('{') => Ok(text.as_bytes().to_vec()),
             _ => files::read(params.as_ref(), "the parameters", limits.params_bytes),
         }
-    }
-
-    fn cache_folder(&self) -> Result<PathBuf> {
-        let from = |variable: &str| std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
-        let default = || Some(from("XDG_CACHE_HOME").or_else(|| Some(from("HOME")?.join(".cache")))?.join("zkhost"));
-        let folder = self.cache.clone().or_else(default);
-        let message = "there is no HOME to keep compiled components in; choose a folder with --cache";
-        Ok(folder.ok_or_else(|| Failure::new(Code::Usage, message))?)
     }
 }
 

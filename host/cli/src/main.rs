@@ -1,6 +1,7 @@
 //! The zkhost command.
 
 mod build;
+mod circom;
 mod circuit;
 mod commands;
 mod device;

@@ -64,7 +64,8 @@ pub fn to_json(publics: &[Vec<Scalar>]) -> Value {
     }
 }
 
-fn is_json(path: &Path) -> bool {
+/// Whether a file's name asks for JSON.
+pub fn is_json(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "json")
 }
 

@@ -114,8 +114,8 @@ pub enum NumberError {
     /// It is neither decimal nor, after `0x`, hexadecimal.
     #[error("a decimal number, or a hexadecimal one after 0x, was expected")]
     Form,
-    /// It has more than 256 bits.
-    #[error("the number has more than 256 bits")]
+    /// It has more bits than there is room for.
+    #[error("the number is too large")]
     Large,
 }
 
@@ -134,7 +134,7 @@ pub fn parse_limbs(text: &str) -> Result<Limbs, NumberError> {
     digits.chars().try_fold([0; 4], |number, c| times_plus(number, base, digit(c)?).ok_or(NumberError::Large))
 }
 
-/// number * base + digit, if it has no more than 256 bits.
+/// number * base + digit, if there is room for it.
 fn times_plus(number: Limbs, base: u32, digit: u32) -> Option<Limbs> {
     let mut carry = u128::from(digit);
     let limbs = number.map(|limb| {

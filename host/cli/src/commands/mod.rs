@@ -8,6 +8,7 @@ pub mod import_key;
 pub mod inspect;
 pub mod new;
 pub mod prove;
+mod prove_circom;
 pub mod setup;
 mod synthesis_report;
 pub mod trace;

@@ -1,7 +1,10 @@
 //! `zkhost prove`
 
-use crate::circuit::{CircuitArgs, Job};
+use super::prove_circom;
+use crate::circom::CircomArgs;
+use crate::circuit::{CircuitArgs, Job, SandboxArgs};
 use crate::device::DeviceArgs;
+use crate::error::{Code, Failure};
 use crate::files::{self, Draft};
 use crate::output::Output;
 use crate::progress::{Stage, Stages, Table};
@@ -10,6 +13,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use serde::Serialize;
 use serde_json::Value;
+use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use zkhost_engine::failure::Proved;
@@ -19,54 +23,68 @@ use zkhost_engine::timeline::Timeline;
 ///
 /// Writes one proof of 192 bytes for each partition of the job, one after another. Every proof is verified before it is
 /// written. Proofs are randomised: two runs give different bytes.
+///
+/// A circom circuit is proved as it is, from what circom and snarkjs write; proof and public inputs are in snarkjs's form if
+/// their names end in .json.
 #[derive(Args)]
 #[command(after_help = "\
-Example:
-  zkhost prove spend.wasm --key spend.zkimage --input input.json --out spend.proof --public-out spend.public.json")]
+Examples:
+  zkhost prove spend.wasm --key spend.zkimage --input input.json --out spend.proof --public-out spend.public.json
+  zkhost prove --r1cs c.r1cs --witness-wasm c.wasm --key c.zkey --input in.json --out proof.json --public-out public.json")]
 pub struct ProveArgs {
+    /// The circuit: a component, such as `zkhost build` makes
+    #[arg(required_unless_present = "r1cs")]
+    component: Option<PathBuf>,
+    /// The circuit's parameters: a file of JSON, or the JSON itself if it starts with `{` [default: the circuit's own]
+    #[arg(long, value_name = "JSON")]
+    params: Option<OsString>,
     #[command(flatten)]
-    circuit: CircuitArgs,
-    /// The key image, made by `zkhost setup` or `zkhost import-key` for this circuit
+    pub sandbox: SandboxArgs,
+    #[command(flatten)]
+    pub circom: CircomArgs,
+    /// The key image, made by `zkhost setup` or `zkhost import-key` for this circuit; for a circom circuit also a .zkey
     #[arg(long, short, value_name = "FILE")]
-    key: PathBuf,
+    pub key: PathBuf,
     #[command(flatten)]
-    phase2: keys::Phase2Args,
+    pub phase2: keys::Phase2Args,
     /// The input, a file in the circuit's own form, `-` for standard input; it stays secret
-    #[arg(long, short, value_name = "FILE")]
-    input: PathBuf,
+    #[arg(long, short, value_name = "FILE", required_unless_present = "wtns")]
+    pub input: Option<PathBuf>,
     /// Where to write the proof
     #[arg(long, short, value_name = "FILE", default_value = "proof.bin")]
-    out: PathBuf,
+    pub out: PathBuf,
     /// Also write the public inputs: as JSON if the name ends in .json, else 32 bytes each, little-endian
     #[arg(long, value_name = "FILE")]
-    public_out: Option<PathBuf>,
+    pub public_out: Option<PathBuf>,
     /// Also write the verifying key, in bellman's format
     #[arg(long, value_name = "FILE")]
-    vk_out: Option<PathBuf>,
+    pub vk_out: Option<PathBuf>,
     /// Also write what was done when, for `zkhost trace` and for Perfetto
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
     #[command(flatten)]
-    device: DeviceArgs,
+    pub device: DeviceArgs,
     /// Overwrite a verifying key that exists
     #[arg(long)]
     force: bool,
 }
 
 #[derive(Serialize)]
-struct ProveResult {
+pub struct ProveResult {
     /// The proofs' file.
-    proof: PathBuf,
+    pub proof: PathBuf,
     /// Bytes of it: 192 for each partition.
-    bytes: usize,
-    partitions: u32,
+    pub bytes: usize,
+    /// Proofs in it.
+    pub partitions: u32,
     /// BLAKE3 of the constraint system.
-    shape: String,
+    pub shape: String,
     /// What computed the proofs.
-    prover: String,
+    pub prover: String,
     /// Public inputs, for each partition if there are several.
-    public: Value,
-    stages: Vec<Stage>,
+    pub public: Value,
+    /// What took how long.
+    pub stages: Vec<Stage>,
 }
 
 impl fmt::Display for ProveResult {
@@ -79,14 +97,25 @@ impl fmt::Display for ProveResult {
 
 /// Run the command.
 pub fn run(args: &ProveArgs, output: Output) -> Result<()> {
-    let [component, params] = args.circuit.files();
-    let inputs = [component, params, Some(&args.key), Some(&args.input)].map(|path| path.map(AsRef::as_ref));
+    let [r1cs, module, wtns, sym] = args.circom.files();
+    let params = args.params.as_ref().map(Path::new);
+    let inputs = [r1cs, module, wtns, sym, args.component.as_deref(), params, Some(&args.key), args.input.as_deref()];
     let outputs = [Some(args.out.as_path()), args.public_out.as_deref(), args.vk_out.as_deref(), args.trace.as_deref()];
     files::check_outputs(&outputs, &inputs)?;
     args.vk_out.as_deref().map_or(Ok(()), |path| files::refuse_overwrite(path, args.force))?;
+    match (r1cs, &args.component, &args.input) {
+        (Some(r1cs), ..) => prove_circom::run(args, r1cs, output),
+        (None, Some(component), Some(input)) => prove_component(args, component, input, output),
+        _ => Err(Failure::new(Code::Usage, "give a component and --input, or --r1cs").into()),
+    }
+}
+
+fn prove_component(args: &ProveArgs, component: &Path, input: &Path, output: Output) -> Result<()> {
+    let circuit =
+        CircuitArgs { component: component.to_owned(), params: args.params.clone(), sandbox: args.sandbox.clone() };
     let mut stages = Stages::new(output);
-    let loaded = args.circuit.load(&mut stages)?;
-    let input = loaded.read_input(&args.input)?;
+    let loaded = circuit.load(&mut stages)?;
+    let input = loaded.read_input(input)?;
     let layout = loaded.plan(&mut stages)?;
     let shape = loaded.shape(&mut stages)?;
     let key = stages.run("open key", || keys::open(&args.key, args.phase2.phase2()))?;

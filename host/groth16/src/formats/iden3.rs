@@ -40,6 +40,8 @@ pub struct R1csFile {
     pub r1cs: R1cs,
     /// How many of the publics are outputs; they come first.
     pub public_outputs: u32,
+    /// How many private variables are inputs; they come first of them.
+    pub private_inputs: u32,
 }
 
 /// Read a constraint system.
@@ -56,19 +58,19 @@ pub fn read_r1cs(bytes: &[u8]) -> Result<R1csFile, DecodeError> {
     let wires = u64::from(header.u32_le()?);
     let public_outputs = header.u32_le()?;
     let publics = u64::from(public_outputs) + u64::from(header.u32_le()?);
-    let private_inputs = u64::from(header.u32_le()?);
+    let private_inputs = header.u32_le()?;
     let _labels = header.u64_le()?;
     let constraints = u64::from(header.u32_le()?);
     header.end()?;
-    if wires > MAX_VARIABLES || 1 + publics + private_inputs > wires {
-        let expected = format!("{} to {MAX_VARIABLES}", 1 + publics + private_inputs);
+    if wires > MAX_VARIABLES || 1 + publics + u64::from(private_inputs) > wires {
+        let expected = format!("{} to {MAX_VARIABLES}", 1 + publics + u64::from(private_inputs));
         return Err(
             header.error(None, Problem::Unexpected { what: "the count of wires", expected, found: wires.to_string() })
         );
     }
     let counts = Counts { publics, aux: wires - 1 - publics, constraints };
     let body = sections.require(BODY)?;
-    Ok(R1csFile { r1cs: read_constraints(body, counts)?, public_outputs })
+    Ok(R1csFile { r1cs: read_constraints(body, counts)?, public_outputs, private_inputs })
 }
 
 fn read_constraints(mut body: Reader, counts: Counts) -> Result<R1cs, DecodeError> {

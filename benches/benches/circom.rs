@@ -1,0 +1,126 @@
+//! SHA-256 of 512 bits in circom (62,528 constraints) beside snarkjs: its witness (`circom_witness`), and `.wtns` to proof by a
+//! `.zkey` (`circom_prove`).
+//!
+//! Both sides start from files, as a user does: ours reads module or key, constraint system and witness within the time that is
+//! measured, snarkjs is its own command. Native code comes from the cache. Each result is checked by the other side.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use zkhost_benches::{Measurement, milliseconds, paired};
+use zkhost_groth16::formats::{read_r1cs, read_wtns, read_zkey, snarkjs, write_zkey};
+use zkhost_groth16::key::Phase2;
+use zkhost_groth16::setup::{ToxicWaste, setup};
+use zkhost_groth16::{Assignment, CpuProver, HBasis, Prover, ProvingKey};
+use zkhost_runtime::{Cache, Compiler, Input, Limits, Runtime};
+
+const RUNS: usize = 3;
+
+/// Where everything is.
+struct Place {
+    root: PathBuf,
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    fn compiled(&self, file: &str) -> PathBuf {
+        self.root.join("build/circom/sha256").join(file)
+    }
+
+    fn read(&self, file: &str) -> Vec<u8> {
+        std::fs::read(self.compiled(file)).expect("run `make circom-peers` first")
+    }
+
+    fn input(&self) -> PathBuf {
+        self.root.join("tests/circom/circuits/sha256.json")
+    }
+
+    fn at(&self, file: &str) -> PathBuf {
+        self.folder.path().join(file)
+    }
+
+    /// Run a command of snarkjs here; files of this bench by name, others by path.
+    fn snarkjs(&self, arguments: &[&Path]) -> Duration {
+        let started = Instant::now();
+        let program = self.root.join("tests/circom/node_modules/.bin/snarkjs");
+        let output = Command::new(program).args(arguments).current_dir(&self.folder).output().expect("snarkjs runs");
+        let time = started.elapsed();
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stdout));
+        time
+    }
+}
+
+fn main() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().expect("the repository has a root");
+    let place = Place { root, folder: tempfile::tempdir().expect("a temporary folder") };
+    witness(&place);
+    prove(&place);
+}
+
+fn witness(place: &Place) {
+    let cache = place.at("cache");
+    let ours = || {
+        let started = Instant::now();
+        let cache = Cache::open(&cache).expect("a private cache");
+        let runtime = Runtime::new(Compiler::InProcess, Some(cache)).expect("the runtime starts");
+        let input = Input::from(std::fs::read(place.input()).expect("the circuit has an input"));
+        let circom = runtime.load_circom_file(&place.compiled("circuit.wasm"), Limits::default()).expect("it loads");
+        let z = circom.witness(&input, &[]).expect("the input has a witness");
+        (started.elapsed(), z)
+    };
+    let (module, input, wtns) = (place.compiled("circuit.wasm"), place.input(), place.at("w.wtns"));
+    let peer = || place.snarkjs(&["wtns".as_ref(), "calculate".as_ref(), &module, &input, &wtns]);
+    // The first run compiles and caches.
+    let (_, z) = ours();
+    peer();
+    let theirs = read_wtns(&std::fs::read(&wtns).expect("snarkjs wrote it")).expect("it is a witness");
+    assert!(z[..] == theirs[..], "the witnesses are equal");
+    let (ours, peer) = paired(RUNS, || ours().0, peer);
+    record("circom_witness", ours, "snarkjs wtns calculate", peer);
+}
+
+fn prove(place: &Place) {
+    let r1cs = read_r1cs(&place.read("circuit.r1cs")).expect("circom wrote it").r1cs;
+    let key = setup(&r1cs, &ToxicWaste::random(), HBasis::OddCoset).expect("a key");
+    let (zkey, wtns) = (place.at("c.zkey"), place.at("w.wtns"));
+    let mut bytes = vec![];
+    write_zkey(&key, &r1cs, &mut bytes).expect("it has the form");
+    std::fs::write(&zkey, bytes).expect("there is room");
+    let [vk, proof, public] = ["vk.json", "proof.json", "public.json"].map(|name| place.at(name));
+    place.snarkjs(&["zkey".as_ref(), "export".as_ref(), "verificationkey".as_ref(), &zkey, &vk]);
+
+    let ours = || {
+        let started = Instant::now();
+        let r1cs = Arc::new(read_r1cs(&place.read("circuit.r1cs")).expect("circom wrote it").r1cs);
+        let z = read_wtns(&std::fs::read(&wtns).expect("it is there")).expect("it is a witness");
+        let file = read_zkey(&std::fs::read(&zkey).expect("it is there")).expect("it is a key");
+        let key = Arc::new(ProvingKey::import_zkey(file, &r1cs, Phase2::Required).expect("it fits"));
+        let (publics, aux) = z[1..].split_at(r1cs.public_count as usize);
+        let assignment = Assignment::from_values(publics, aux);
+        let prover = CpuProver::new(key, r1cs).expect("it fits");
+        let made = prover.prove(&assignment).expect("the witness satisfies the circuit");
+        std::fs::write(&proof, snarkjs::write_proof(&made)).expect("there is room");
+        std::fs::write(&public, snarkjs::write_publics(assignment.publics())).expect("there is room");
+        let time = started.elapsed();
+        place.snarkjs(&["groth16".as_ref(), "verify".as_ref(), &vk, &public, &proof]);
+        time
+    };
+    let [their_proof, their_public] = ["their-proof.json", "their-public.json"].map(|name| place.at(name));
+    let peer = || place.snarkjs(&["groth16".as_ref(), "prove".as_ref(), &zkey, &wtns, &their_proof, &their_public]);
+    let (ours, peer) = paired(RUNS, ours, peer);
+    record("circom_prove", ours, "snarkjs groth16 prove", peer);
+}
+
+fn record(bench: &str, ours: Duration, peer: &str, peer_time: Duration) {
+    let measurement = Measurement {
+        bench,
+        case: "SHA-256 of 512 bits, files to file",
+        ours: milliseconds(ours),
+        peer: Some(peer),
+        peer_value: Some(milliseconds(peer_time)),
+        unit: "ms",
+        checked: true,
+    };
+    measurement.record().expect("results can be written");
+}

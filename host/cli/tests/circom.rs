@@ -1,0 +1,94 @@
+//! `zkhost prove` of circom circuits, from the files that circom and snarkjs write.
+
+mod support;
+
+use serde_json::{Value, json};
+use support::Workplace;
+
+const CIRCUIT: &str = "--r1cs {circom:fixture-edge_range/circuit.r1cs} --key {fixture:circom/edge_range/circuit.zkey}";
+const MODULE: &str = "--witness-wasm {circom:fixture-edge_range/circuit.wasm}";
+
+/// The proof in a workplace verifies under the key that came with it, for its own public inputs and no others.
+fn check_proof(workplace: &Workplace) {
+    workplace.json("verify --vk c.vk --proof c.proof --public c.json");
+    let mut publics: Vec<Value> = serde_json::from_slice(&workplace.read("c.json")).unwrap();
+    publics[0] = json!("2");
+    workplace.write("wrong.json", json!(publics).to_string());
+    workplace.check_failure("verify --vk c.vk --proof c.proof --public wrong.json", 1, &["not valid"]);
+}
+
+#[test]
+fn a_circuit_is_proved_from_its_module_and_input_or_from_its_witness() {
+    for witness in [
+        format!("{MODULE} --input {{fixture:circom/edge_range/input.json}}"),
+        "--wtns {fixture:circom/edge_range/witness.wtns}".to_owned(),
+    ] {
+        let workplace = Workplace::new();
+        let answer = workplace
+            .json(&format!("prove {CIRCUIT} {witness} --device cpu --out c.proof --public-out c.json --vk-out c.vk"));
+        assert_eq!(answer["bytes"], 192);
+        let public: Value = serde_json::from_slice(&workplace.read("c.json")).unwrap();
+        let expected = std::fs::read(support::path("{fixture:circom/edge_range/public.json}")).unwrap();
+        assert_eq!(public, serde_json::from_slice::<Value>(&expected).unwrap(), "as snarkjs writes them");
+        check_proof(&workplace);
+    }
+}
+
+#[test]
+fn a_proof_in_a_json_file_has_the_form_of_snarkjs() {
+    let workplace = Workplace::new();
+    workplace.json(&format!("prove {CIRCUIT} --wtns {{fixture:circom/edge_range/witness.wtns}} --out proof.json"));
+    let proof: Value = serde_json::from_slice(&workplace.read("proof.json")).unwrap();
+    assert_eq!((&proof["protocol"], &proof["curve"]), (&json!("groth16"), &json!("bls12381")));
+    assert_eq!(proof["pi_b"][2], json!(["1", "0"]));
+}
+
+/// snarkjs proves an unsatisfied witness without a word.
+#[test]
+fn snarkjs_o3_an_unsatisfied_witness_is_refused_with_its_row_and_signals() {
+    let prove = "prove --r1cs {fixture:circom/edge_pow2/circuit.r1cs} --key {fixture:circom/edge_pow2/circuit.zkey} \
+                 --wtns {fixture:negative/unsatisfied.wtns}";
+    Workplace::new().check_failure(prove, 1, &["circuit.r1cs", "constraint ", "of main.", "is not satisfied"]);
+}
+
+/// snarkjs takes witness values above the modulus.
+#[test]
+fn snarkjs_o5_a_witness_value_above_the_modulus_is_refused() {
+    let prove = "prove --r1cs {fixture:circom/edge_pow2/circuit.r1cs} --key {fixture:circom/edge_pow2/circuit.zkey} \
+                 --wtns {fixture:negative/noncanonical-scalar.wtns}";
+    Workplace::new().check_failure(prove, 3, &["noncanonical-scalar.wtns", "entry ", "not below the modulus"]);
+}
+
+/// zeto issue 186: keys without a phase-2 contribution were shipped.
+#[test]
+fn zeto_i186_a_key_without_phase_2_is_refused_unless_tests_ask_for_it() {
+    let prove = "prove --r1cs {fixture:circom/mul2/circuit.r1cs} --key {fixture:negative/no-phase2-contribution.zkey} \
+                 --wtns {fixture:circom/mul2/witness.wtns}";
+    Workplace::new().check_failure(prove, 3, &["no-phase2-contribution.zkey", "no phase-2 contribution"]);
+    Workplace::new().json(&format!("{prove} --insecure-without-phase2"));
+}
+
+#[test]
+fn wrong_files_and_inputs_are_named() {
+    let workplace = Workplace::new();
+    let module = |input: Value| {
+        workplace.write("in.json", input.to_string());
+        format!("prove {CIRCUIT} {MODULE} --input in.json")
+    };
+    let good: Value =
+        serde_json::from_slice(&std::fs::read(support::path("{fixture:circom/edge_range/input.json}")).unwrap())
+            .unwrap();
+    let first = good.as_object().unwrap().keys().next().unwrap().clone();
+    workplace.check_failure(&module(json!({})), 3, &["missing: ", &first]);
+    let mut extra = good.clone();
+    extra["surplus"] = json!(1);
+    workplace.check_failure(&module(extra), 3, &["no input signal `surplus`", &first]);
+    let wtns = "--wtns {fixture:circom/mul2/witness.wtns}";
+    workplace.check_failure(&format!("prove {CIRCUIT} {wtns}"), 3, &["values", "wires", "different circuits"]);
+    let key = "--key {fixture:circom/mul2/circuit.zkey}";
+    let other = "--r1cs {circom:fixture-edge_range/circuit.r1cs} --wtns {fixture:circom/edge_range/witness.wtns}";
+    workplace.check_failure(&format!("prove {other} {key}"), 3, &["mul2/circuit.zkey", "does not fit"]);
+    workplace.check_failure(&format!("prove {CIRCUIT} --input in.json"), 2, &["--witness-wasm"]);
+    let component = "--witness-wasm {component:sapling-output}";
+    workplace.check_failure(&format!("prove {CIRCUIT} {component} --input in.json"), 4, &["no WebAssembly module"]);
+}
