@@ -29,6 +29,10 @@ test: lint wasm-toolchain sapling-keys circom-peers ## Everything CI runs: forma
 	cargo test --package zkhost-engine --features shuttle --test arena_shuttle --locked
 	cd guest-circuits && cargo test --workspace --locked
 
+.PHONY: soak
+soak: guests ## The long rounds of tests that are short in `make test`.
+	ZKHOST_KILL_ROUNDS=100 cargo test --package zkhost --test serve --locked -- killed
+
 .PHONY: lint
 lint: cuda-toolchain ## Formatting and lints; warnings are errors here.
 	cargo fmt --all --check

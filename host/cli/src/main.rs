@@ -56,6 +56,13 @@ enum Command {
     Convert(commands::convert::ConvertArgs),
     Bench(commands::bench::BenchArgs),
     Trace(commands::trace::TraceArgs),
+    Serve(commands::serve::ServeArgs),
+    Token(commands::token::TokenArgs),
+    Submit(commands::remote::SubmitArgs),
+    Status(commands::remote::StatusArgs),
+    Cancel(commands::remote::CancelArgs),
+    Jobs(commands::remote::JobsArgs),
+    Doctor(commands::doctor::DoctorArgs),
     /// Print a shell's completions of this command
     ///
     /// For bash: `zkhost completions bash > ~/.local/share/bash-completion/completions/zkhost`
@@ -74,7 +81,10 @@ fn main() -> ExitCode {
         return zkhost_runtime::compile_worker_main();
     }
     let output = Output::new(cli.json);
-    interrupt::install(output);
+    // A host that serves ends its jobs in order.
+    if !matches!(cli.command, Command::Serve(_)) {
+        interrupt::install(output);
+    }
     match run(&cli.command, output) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => ExitCode::from(output.failure(&error)),
@@ -94,6 +104,13 @@ fn run(command: &Command, output: Output) -> anyhow::Result<()> {
         Command::Convert(args) => commands::convert::run(args, output),
         Command::Bench(args) => commands::bench::run(args, output),
         Command::Trace(args) => commands::trace::run(args, output),
+        Command::Serve(args) => commands::serve::run(args, output),
+        Command::Token(args) => commands::token::run(args, output),
+        Command::Submit(args) => commands::remote::submit(args, output),
+        Command::Status(args) => commands::remote::status(args, output),
+        Command::Cancel(args) => commands::remote::cancel(args, output),
+        Command::Jobs(args) => commands::remote::jobs(args, output),
+        Command::Doctor(args) => commands::doctor::run(args, output),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "zkhost", &mut script);

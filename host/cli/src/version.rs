@@ -19,3 +19,10 @@ fn locked(name: &str) -> Option<&'static str> {
     let (_, rest) = LOCK_FILE.split_once(&format!("\nname = \"{name}\"\nversion = \""))?;
     Some(rest.split_once('"')?.0)
 }
+
+/// The same for a running host.
+pub fn of_service() -> zkhost_client::types::Version {
+    let libraries = LIBRARIES.map(|name| (name.to_owned(), locked(name).unwrap_or("unknown").to_owned()));
+    let libraries = libraries.into_iter().collect();
+    zkhost_client::types::Version { zkhost: env!("CARGO_PKG_VERSION").into(), api: vec!["v1".into()], libraries }
+}

@@ -44,6 +44,7 @@ mod layout;
 mod limits;
 mod observer;
 mod runtime;
+mod settings;
 mod state;
 mod synthesise;
 mod world;

@@ -2,9 +2,9 @@
 
 use crate::circuit::CircuitArgs;
 use crate::error::{Code, Failure};
+use crate::files;
 use crate::output::Output;
 use crate::progress::Stages;
-use crate::{files, limits};
 use anyhow::Result;
 use clap::Args;
 use serde::Serialize;
@@ -118,7 +118,7 @@ pub fn run(args: &InspectArgs, output: Output) -> Result<()> {
             Encoding::Canonical => "canonical",
             Encoding::Montgomery => "Montgomery",
         },
-        limits: limits::values(loaded.circuit.limits()),
+        limits: loaded.circuit.limits().named(),
     });
     Ok(())
 }

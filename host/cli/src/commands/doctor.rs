@@ -1,0 +1,151 @@
+//! `zkhost doctor`
+
+use crate::circuit::COMPILE_WORKER;
+use crate::error::{Code, Failure};
+use crate::output::Output;
+use anyhow::Result;
+use clap::Args;
+use serde::Serialize;
+use std::fmt;
+use std::path::Path;
+use zkhost_runtime::{Cache, Compiler, Runtime};
+use zkhost_service::Config;
+use zkhost_service::circuits::{Blobs, Registry, RegistrySettings};
+
+/// Look whether this machine and a configuration can serve
+///
+/// Checks the driver, the limit of locked memory, the room of the data folder, and every circuit of the watched folder with
+/// its key. Changes nothing but caches. Exits with 3 if something keeps the host from working.
+#[derive(Args)]
+pub struct DoctorArgs {
+    #[command(flatten)]
+    serve: super::serve::ServeArgs,
+}
+
+/// What was found of one thing.
+#[derive(Serialize)]
+struct Finding {
+    what: String,
+    state: State,
+    found: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum State {
+    Good,
+    Remark,
+    Bad,
+}
+
+#[derive(Serialize)]
+struct DoctorResult {
+    findings: Vec<Finding>,
+}
+
+impl fmt::Display for DoctorResult {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for Finding { what, state, found } in &self.findings {
+            let mark = match state {
+                State::Good => "good  ",
+                State::Remark => "note  ",
+                State::Bad => "BAD   ",
+            };
+            writeln!(f, "{mark} {what}: {found}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Run the command.
+pub fn run(args: &DoctorArgs, output: Output) -> Result<()> {
+    let config = args.serve.config()?;
+    let mut findings = vec![driver(), locked_memory(&config), processors()];
+    findings.extend(memory(&config));
+    findings.extend(circuits(&config));
+    let bad = findings.iter().filter(|finding| finding.state == State::Bad).count();
+    output.result(&DoctorResult { findings });
+    match bad {
+        0 => Ok(()),
+        _ => Err(Failure::new(Code::File, format!("{bad} finding(s) keep the host from working")).into()),
+    }
+}
+
+fn finding(what: impl Into<String>, state: State, found: impl Into<String>) -> Finding {
+    Finding { what: what.into(), state, found: found.into() }
+}
+
+fn driver() -> Finding {
+    match std::fs::read_to_string("/proc/driver/nvidia/version") {
+        Ok(text) => finding("GPU driver", State::Good, text.lines().next().unwrap_or_default()),
+        Err(_) => finding("GPU driver", State::Remark, "none is loaded; proofs are computed on the CPU"),
+    }
+}
+
+/// Page-locking the arena needs as much, unless the process may lock whatever it likes.
+fn locked_memory(config: &Config) -> Finding {
+    let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    let line = limits.lines().find(|line| line.starts_with("Max locked memory"));
+    let soft = line.and_then(|line| line.split_whitespace().nth(3)).unwrap_or("unknown").to_owned();
+    let needed = config.engine.arena_bytes;
+    match soft.parse::<u64>() {
+        Ok(limit) if limit < needed => {
+            let found = format!("{limit} bytes, the arena has {needed}; with a GPU set LimitMEMLOCK=infinity");
+            finding("locked memory", State::Remark, found)
+        }
+        _ => finding("locked memory", State::Good, format!("limit: {soft}")),
+    }
+}
+
+fn processors() -> Finding {
+    let count = std::thread::available_parallelism().map_or(1, usize::from);
+    finding("processors", State::Good, count.to_string())
+}
+
+/// Whether guests and arena fit the machine's memory.
+fn memory(config: &Config) -> Option<Finding> {
+    let info = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let kib: u64 =
+        info.lines().find_map(|line| line.strip_prefix("MemTotal:"))?.split_whitespace().next()?.parse().ok()?;
+    let (total, wanted) = (kib << 10, config.engine.guest_bytes_max.saturating_add(config.engine.arena_bytes));
+    let found = format!("{total} bytes; guests and arena may take {wanted}");
+    let state = if wanted > total { State::Remark } else { State::Good };
+    Some(finding("memory", state, found))
+}
+
+/// Load every circuit of the watched folder as `serve` would.
+fn circuits(config: &Config) -> Vec<Finding> {
+    let list = || -> Result<_> {
+        let folder = tempfile::tempdir()?;
+        let program = std::env::current_exe()?;
+        let compiler = Compiler::Child { program, args: vec![COMPILE_WORKER.into()] };
+        let runtime = Runtime::new(compiler, Some(Cache::open(&folder.path().join("code"))?))?;
+        let shapes = Cache::open(&folder.path().join("shapes"))?;
+        let blobs = Blobs::open(&folder.path().join("blobs"), 0)?;
+        let phase2 = config.phase2();
+        let settings = RegistrySettings {
+            folder: Some(config.circuits_folder()),
+            data: folder.path().to_owned(),
+            loaded_max: config.circuits.loaded_max,
+            phase2,
+        };
+        let registry = Registry::new(runtime, shapes, blobs, settings)?;
+        registry.scan();
+        Ok(registry.list())
+    };
+    let watched = config.circuits_folder();
+    if !Path::new(&watched).is_dir() {
+        return vec![finding("circuits", State::Remark, format!("{} does not exist yet", watched.display()))];
+    }
+    match list() {
+        Err(error) => vec![finding("circuits", State::Bad, error.to_string())],
+        Ok(list) => {
+            let good = list.circuits.iter().map(|circuit| {
+                let found = format!("{} constraints, {} bytes of key", circuit.constraints, circuit.key_bytes);
+                finding(format!("circuit {}", circuit.name), State::Good, found)
+            });
+            let bad = list.refused.iter().map(|(folder, error)| finding(folder, State::Bad, error.as_str()));
+            good.chain(bad).collect()
+        }
+    }
+}

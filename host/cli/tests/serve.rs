@@ -1,0 +1,212 @@
+//! The command that serves: signals, crashes, mistakes in its configuration, and the commands that talk to it.
+
+mod support;
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use support::{Workplace, path};
+
+/// Crashes in a row. `make soak` sets 100.
+fn rounds() -> u32 {
+    std::env::var("ZKHOST_KILL_ROUNDS").map_or(3, |rounds| rounds.parse().unwrap())
+}
+
+/// A host, killed when dropped.
+struct Serving {
+    child: Child,
+    address: String,
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A folder with Sapling Output and its key as a circuit of the watched folder.
+fn with_circuit() -> Workplace {
+    let workplace = Workplace::new();
+    let folder = workplace.path("data/circuits/sapling-output");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::copy(path("{component:sapling-output}"), folder.join("c.wasm")).unwrap();
+    workplace.json("setup {component:sapling-output} --out data/circuits/sapling-output/k.zkimage --insecure-seed 7");
+    let manifest = "name = \"sapling-output\"\ncomponent = { file = \"c.wasm\" }\nkey = { file = \"k.zkimage\" }\n";
+    std::fs::write(folder.join("manifest.toml"), manifest).unwrap();
+    workplace
+}
+
+fn serve(workplace: &Workplace) -> Serving {
+    let mut command = workplace.command();
+    command.args(["serve", "--data", "data", "--log-format", "json"]).stdout(Stdio::null());
+    let log = std::fs::File::options().create(true).append(true).open(workplace.path("log")).unwrap();
+    let child = command.stderr(log).spawn().unwrap();
+    let address = format!("unix:{}", workplace.path("data/zkhost.sock").display());
+    let serving = Serving { child, address };
+    let began = Instant::now();
+    while ask(workplace, &serving, "jobs").is_none_or(|_| !has_circuit(workplace)) {
+        assert!(began.elapsed() < Duration::from_secs(120), "{}", log_of(workplace));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    serving
+}
+
+fn log_of(workplace: &Workplace) -> String {
+    String::from_utf8(workplace.read("log")).unwrap()
+}
+
+/// Whether the newest host has loaded its circuit.
+fn has_circuit(workplace: &Workplace) -> bool {
+    let log = log_of(workplace);
+    let newest = log.rfind("\"zkhost listens\"").unwrap_or(0);
+    log[newest.saturating_sub(2000)..].contains("circuit loaded")
+}
+
+/// What a command that talks to the host answers; none if it fails.
+fn ask(workplace: &Workplace, serving: &Serving, arguments: &str) -> Option<Value> {
+    let run = workplace.run(&format!("--json {arguments} --host {}", serving.address));
+    (run.code == 0).then(|| serde_json::from_str(&run.stdout).unwrap())
+}
+
+fn signal(serving: &Serving, name: &str) {
+    assert!(Command::new("kill").args([name, &serving.child.id().to_string()]).status().unwrap().success());
+}
+
+fn exit_code(mut serving: Serving, within: Duration) -> Option<i32> {
+    let began = Instant::now();
+    while began.elapsed() < within {
+        if let Some(status) = serving.child.try_wait().unwrap() {
+            return status.code();
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("it still runs after {within:?}");
+}
+
+const SUBMIT: &str = "submit sapling-output --input {guest:sapling-output/example-input.json}";
+
+#[test]
+fn a_job_is_submitted_waited_for_and_its_proof_verifies() {
+    let workplace = with_circuit();
+    let serving = serve(&workplace);
+    let job = ask(&workplace, &serving, &format!("{SUBMIT} --key a --out a.proof")).unwrap();
+    assert_eq!(job["state"], "proved");
+    let id = job["id"].as_str().unwrap();
+    assert_eq!(ask(&workplace, &serving, &format!("status {id}")).unwrap()["id"], id);
+    assert_eq!(ask(&workplace, &serving, &format!("cancel {id}")).unwrap()["state"], "proved");
+    assert_eq!(ask(&workplace, &serving, "jobs --state proved").unwrap()["jobs"].as_array().unwrap().len(), 1);
+    let check = "check {component:sapling-output} --input {guest:sapling-output/example-input.json}";
+    workplace.write("a.json", workplace.json(check)["public"].to_string());
+    workplace.json("verify --key data/circuits/sapling-output/k.zkimage --proof a.proof --public a.json");
+    workplace.check_failure("serve --data data", 6, &["in use by another zkhost"]);
+    let log = log_of(&workplace);
+    assert!(log.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()), "{log}");
+    assert!(log.contains(id));
+    let input: Value =
+        serde_json::from_slice(&std::fs::read(path("{guest:sapling-output/example-input.json}")).unwrap()).unwrap();
+    for (name, value) in input.as_object().unwrap() {
+        assert!(!log.contains(value.as_str().unwrap_or("no text")), "{name} is in the log");
+    }
+}
+
+/// Accepted jobs and recorded proofs survive kill -9, and each job has one result, the same for ever.
+#[test]
+fn nothing_that_was_accepted_is_lost_when_the_host_is_killed() {
+    let workplace = with_circuit();
+    let mut accepted: Vec<(String, Option<Value>)> = vec![];
+    for round in 0..rounds() {
+        let serving = serve(&workplace);
+        let began = Instant::now();
+        // Another moment of the jobs' lives each time.
+        let lifetime = Duration::from_millis(u64::from(100 + 170 * round % 1100));
+        for job in 0.. {
+            if began.elapsed() >= lifetime {
+                break;
+            }
+            let submitted = ask(&workplace, &serving, &format!("{SUBMIT} --key {round}-{job}"));
+            accepted.extend(submitted.map(|job| (job["id"].as_str().unwrap().to_owned(), None)));
+        }
+        for (id, recorded) in &mut accepted {
+            let job = ask(&workplace, &serving, &format!("status {id}")).expect("an accepted job is known");
+            if let Some(recorded) = recorded {
+                assert_eq!(*recorded, job, "what is recorded does not change");
+            } else if job["state"] == "proved" {
+                *recorded = Some(job);
+            }
+        }
+        signal(&serving, "-KILL");
+        drop(serving);
+    }
+    assert!(accepted.len() >= rounds() as usize);
+    let serving = serve(&workplace);
+    for (id, recorded) in &accepted {
+        let job = ask(&workplace, &serving, &format!("status {id} --wait --out {id}.proof")).unwrap();
+        assert_eq!(job["state"], "proved");
+        recorded.iter().for_each(|recorded| assert_eq!(*recorded, job));
+        assert_eq!(workplace.read(&format!("{id}.proof")).len(), 192);
+    }
+}
+
+/// aztec-packages pull request 24562: a clean shutdown threw running proofs away.
+#[test]
+fn aztec_p24562_the_first_signal_drains_the_second_stops_at_once_and_jobs_resume() {
+    let workplace = with_circuit();
+    let serving = serve(&workplace);
+    let mut ids = vec![];
+    for key in 0..3 {
+        let job = ask(&workplace, &serving, &format!("{SUBMIT} --key {key}")).unwrap();
+        ids.push(job["id"].as_str().unwrap().to_owned());
+    }
+    signal(&serving, "-TERM");
+    assert_eq!(exit_code(serving, Duration::from_secs(60)), Some(0));
+    let serving = serve(&workplace);
+    for key in 3..12 {
+        let job = ask(&workplace, &serving, &format!("{SUBMIT} --key {key}")).unwrap();
+        ids.push(job["id"].as_str().unwrap().to_owned());
+    }
+    signal(&serving, "-TERM");
+    std::thread::sleep(Duration::from_millis(30));
+    signal(&serving, "-TERM");
+    assert_eq!(exit_code(serving, Duration::from_secs(5)), Some(0));
+    let serving = serve(&workplace);
+    for id in ids {
+        assert_eq!(ask(&workplace, &serving, &format!("status {id} --wait")).unwrap()["state"], "proved");
+    }
+}
+
+#[test]
+fn mistakes_in_the_configuration_are_told_with_their_place() {
+    let workplace = Workplace::new();
+    workplace.write("bad.toml", "[jobs]\nruning_max = 3\n");
+    workplace.check_failure("serve --config bad.toml", 3, &["bad.toml", "line 2", "unknown field `runing_max`"]);
+    workplace.check_failure("serve --config none.toml", 3, &["none.toml", "cannot read"]);
+    workplace.check_failure("serve --tcp 0.0.0.0:1", 2, &["no loopback address", "listen.tls"]);
+    workplace.check_failure(
+        "submit a --input {guest:sapling-output/example-input.json} --host unix:/none",
+        3,
+        &["cannot reach"],
+    );
+    workplace.check_failure("doctor --config bad.toml", 3, &["unknown field"]);
+}
+
+#[test]
+fn doctor_names_a_circuit_that_cannot_be_loaded() {
+    let workplace = with_circuit();
+    let good = workplace.json("doctor --data data");
+    let findings = good["findings"].as_array().unwrap();
+    assert!(findings.iter().any(|finding| finding["what"] == "circuit sapling-output" && finding["state"] == "good"));
+    let key: PathBuf = workplace.path("data/circuits/sapling-output/k.zkimage");
+    damage(&key);
+    let run = workplace.run("doctor --data data");
+    assert_eq!(run.code, 3, "{}", run.stdout);
+    assert!(run.stdout.contains("BAD") && run.stdout.contains("k.zkimage"), "{}", run.stdout);
+}
+
+fn damage(file: &Path) {
+    let mut bytes = std::fs::read(file).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(file, bytes).unwrap();
+}

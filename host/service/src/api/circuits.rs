@@ -1,0 +1,99 @@
+//! Circuits: upload, load, list, inspect, pin, preload, evict, unload.
+
+use super::extract::Named;
+use super::problem::Refused;
+use super::{Shared, body, find_circuit, operator};
+use crate::access::Identity;
+use axum::body::Body;
+use axum::extract::{Extension, State};
+use axum::http::StatusCode;
+use axum::response::Json;
+use std::time::Duration;
+use zkhost_client::types::{Blob, Circuit, CircuitList};
+
+/// `POST /v1/blobs`: a file, streamed to disk.
+pub async fn upload(
+    State(host): Shared,
+    Extension(identity): Extension<Identity>,
+    mut body: Body,
+) -> Result<(StatusCode, Json<Blob>), Refused> {
+    operator(&identity)?;
+    let idle = Duration::from_secs(host.config().listen.body_idle_seconds);
+    let mut writer = host.registry().blobs().writer()?;
+    while let Some(piece) = body::piece(&mut body, idle).await? {
+        let written = tokio::task::spawn_blocking(move || writer.write(&piece).map(|()| writer)).await;
+        writer = written.map_err(|_| broken())??;
+    }
+    let finished = tokio::task::spawn_blocking(move || writer.finish()).await;
+    let (digest, bytes) = finished.map_err(|_| broken())??;
+    Ok((StatusCode::CREATED, Json(Blob { digest: digest.to_string(), bytes })))
+}
+
+/// `GET /v1/circuits`
+pub async fn list(State(host): Shared) -> Json<CircuitList> {
+    Json(host.registry().list())
+}
+
+/// `POST /v1/circuits`: a manifest in TOML, whose files were uploaded.
+pub async fn load(
+    State(host): Shared,
+    Extension(identity): Extension<Identity>,
+    body: Body,
+) -> Result<(StatusCode, Json<Circuit>), Refused> {
+    operator(&identity)?;
+    let manifest = body::text(&host, body).await?;
+    let loading = host.clone();
+    let loaded = tokio::task::spawn_blocking(move || loading.registry().upload(&manifest)).await;
+    let circuit = loaded.map_err(|_| broken())??;
+    host.circuit_loaded();
+    Ok((StatusCode::CREATED, Json(host.registry().describe(&circuit))))
+}
+
+/// `GET /v1/circuits/{circuit}`
+pub async fn inspect(State(host): Shared, Named(circuit): Named<String>) -> Result<Json<Circuit>, Refused> {
+    let circuit = find_circuit(&host, &circuit)?;
+    Ok(Json(host.registry().describe(&circuit)))
+}
+
+/// `DELETE /v1/circuits/{circuit}`
+pub async fn unload(
+    State(host): Shared,
+    Extension(identity): Extension<Identity>,
+    Named(circuit): Named<String>,
+) -> Result<StatusCode, Refused> {
+    operator(&identity)?;
+    let circuit = find_circuit(&host, &circuit)?;
+    let unloaded = tokio::task::spawn_blocking(move || host.registry().unload(&circuit)).await;
+    unloaded.map_err(|_| broken())??;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// `POST /v1/circuits/{circuit}/{action}`
+pub async fn act(
+    State(host): Shared,
+    Extension(identity): Extension<Identity>,
+    Named((circuit, action)): Named<(String, String)>,
+) -> Result<Json<Circuit>, Refused> {
+    operator(&identity)?;
+    let circuit = find_circuit(&host, &circuit)?;
+    match action.as_str() {
+        "pin" => host.registry().pin(&circuit)?,
+        "evict" => drop(circuit.evict()),
+        "preload" => {
+            let loading = circuit.clone();
+            let loaded = tokio::task::spawn_blocking(move || loading.resident().map(drop)).await;
+            loaded.map_err(|_| broken())?.map_err(crate::circuits::RegistryError::Refused)?;
+        }
+        _ => {
+            let detail = "a circuit can be told to `pin`, `preload` and `evict`";
+            return Err(Refused::new(StatusCode::NOT_FOUND, "no-route", detail));
+        }
+    }
+    Ok(Json(host.registry().describe(&circuit)))
+}
+
+/// A thread of the host panicked.
+fn broken() -> Refused {
+    let detail = "a thread of the host panicked, which is a bug; nothing else is affected";
+    Refused::new(StatusCode::INTERNAL_SERVER_ERROR, "host-panicked", detail)
+}

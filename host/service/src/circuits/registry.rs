@@ -1,0 +1,395 @@
+//! All circuits: scanned from a folder, uploaded, found, pinned, unloaded.
+
+use super::blobs::Blobs;
+use super::hosted::{Files, HostedCircuit, LoadFailure};
+use super::manifest::{FileRef, MANIFEST_BYTES_MAX, MANIFEST_FILE, Manifest};
+use crate::Digest;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
+use std::time::SystemTime;
+use zkhost_client::types;
+use zkhost_engine::ids::CircuitId;
+use zkhost_groth16::key::Phase2;
+use zkhost_runtime::{Cache, Runtime};
+
+/// Digits of a digest that stand for it, at least.
+const PREFIX_DIGITS_MIN: usize = 8;
+
+/// Where a circuit came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A folder of the watched folder.
+    Folder(PathBuf),
+    /// An upload, whose manifest is kept here.
+    Upload,
+}
+
+impl Source {
+    /// In JSON.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Folder(_) => "folder",
+            Self::Upload => "upload",
+        }
+    }
+}
+
+/// Why a circuit was not found, loaded or unloaded.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RegistryError {
+    /// There is none.
+    #[error("no circuit `{0}` is loaded; `GET /v1/circuits` lists those that are, and why others are not")]
+    Unknown(String),
+    /// There are several.
+    #[error("several circuits are called `{name}`: {digests}; name one by its digest, or pin one")]
+    Ambiguous {
+        /// The name.
+        name: String,
+        /// Their digests.
+        digests: String,
+    },
+    /// It cannot be used.
+    #[error(transparent)]
+    Refused(#[from] LoadFailure),
+    /// There are too many.
+    #[error("{circuits_max} circuits are loaded, the limit (setting `circuits.loaded_max`); unload one first")]
+    Full {
+        /// The limit.
+        circuits_max: usize,
+    },
+    /// It would come back at once.
+    #[error("the circuit comes from the watched folder {}; remove that folder to unload it", .0.display())]
+    Watched(PathBuf),
+    /// The file system failed.
+    #[error("cannot keep the circuit: {0}")]
+    Io(#[from] std::io::Error),
+}
+
+/// Settings of a registry.
+#[derive(Clone, Debug)]
+pub struct RegistrySettings {
+    /// The watched folder.
+    pub folder: Option<PathBuf>,
+    /// Where uploaded manifests and pins are kept.
+    pub data: PathBuf,
+    /// Circuits at most.
+    pub loaded_max: usize,
+    /// Whether keys without a second phase are taken.
+    pub phase2: Phase2,
+}
+
+/// All circuits.
+pub struct Registry {
+    runtime: Runtime,
+    shapes: Arc<Cache>,
+    blobs: Blobs,
+    settings: RegistrySettings,
+    state: RwLock<State>,
+    /// One circuit is loaded at a time: compiling and recording take all cores and much memory.
+    loading: Mutex<()>,
+}
+
+#[derive(Default)]
+struct State {
+    circuits: BTreeMap<Digest, Arc<HostedCircuit>>,
+    pins: BTreeMap<String, Digest>,
+    folders: BTreeMap<PathBuf, Scanned>,
+    /// Unloaded, and perhaps still in use.
+    retired: Vec<Weak<HostedCircuit>>,
+}
+
+impl State {
+    /// Unload a circuit; the jobs that use it keep it.
+    fn retire(&mut self, digest: Digest) {
+        self.retired.retain(|circuit| circuit.strong_count() > 0);
+        self.retired.extend(self.circuits.remove(&digest).map(|circuit| Arc::downgrade(&circuit)));
+    }
+}
+
+/// What was last seen in a folder.
+struct Scanned {
+    stamp: Stamp,
+    outcome: Result<Digest, String>,
+}
+
+/// Changes when a file of the folder does: names, lengths and times.
+type Stamp = Vec<(std::ffi::OsString, u64, Option<SystemTime>)>;
+
+impl Registry {
+    /// An empty registry.
+    pub fn new(runtime: Runtime, shapes: Cache, blobs: Blobs, settings: RegistrySettings) -> std::io::Result<Self> {
+        std::fs::create_dir_all(settings.data.join("uploads"))?;
+        let pins = match std::fs::read(settings.data.join("pins.json")) {
+            Ok(bytes) => {
+                let pins: BTreeMap<String, String> = serde_json::from_slice(&bytes).unwrap_or_default();
+                pins.into_iter().filter_map(|(name, digest)| Some((name, digest.parse().ok()?))).collect()
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => BTreeMap::new(),
+            Err(error) => return Err(error),
+        };
+        let state = RwLock::new(State { pins, ..State::default() });
+        Ok(Self { runtime, shapes: Arc::new(shapes), blobs, settings, state, loading: Mutex::default() })
+    }
+
+    /// Uploaded files.
+    pub fn blobs(&self) -> &Blobs {
+        &self.blobs
+    }
+
+    /// Load the circuits that were uploaded before. What cannot be loaded any more is logged and kept for another start.
+    pub fn load_uploads(&self) -> std::io::Result<()> {
+        let mut named = BTreeSet::new();
+        for entry in std::fs::read_dir(self.settings.data.join("uploads"))? {
+            let path = entry?.path();
+            let loaded = read_manifest(&path).and_then(|manifest| {
+                named.extend([&manifest.component, &manifest.key].into_iter().filter_map(digest_of));
+                self.load_upload(manifest).map_err(|error| error.to_string())
+            });
+            if let Err(error) = loaded {
+                tracing::error!(manifest = %path.display(), %error, "an uploaded circuit was not loaded");
+            }
+        }
+        self.blobs.remove_unnamed(|digest| named.contains(&digest), false)
+    }
+
+    /// Load a circuit whose files were uploaded, and keep its manifest.
+    pub fn upload(&self, text: &str) -> Result<Arc<HostedCircuit>, RegistryError> {
+        let manifest = Manifest::parse(text).map_err(|error| LoadFailure(format!("the manifest: {error}")))?;
+        if manifest.component.file.is_some() || manifest.key.file.is_some() {
+            let sentence =
+                "the manifest of an upload names its files by `blake3` alone, as `POST /v1/blobs` returned it";
+            return Err(LoadFailure(sentence.into()).into());
+        }
+        let circuit = self.load_upload(manifest)?;
+        write_whole(&self.manifest_path(circuit.digest()), text.as_bytes())?;
+        Ok(circuit)
+    }
+
+    fn load_upload(&self, manifest: Manifest) -> Result<Arc<HostedCircuit>, RegistryError> {
+        let file = |what: &str, file: &FileRef| {
+            let path = digest_of(file).map(|digest| self.blobs.path(digest)).filter(|path| path.exists());
+            let digest = file.blake3.as_deref().unwrap_or_default();
+            path.ok_or_else(|| LoadFailure(format!("{what} {digest} was not uploaded; send it to `POST /v1/blobs`")))
+        };
+        let files = Files { component: file("component", &manifest.component)?, key: file("key", &manifest.key)? };
+        self.load(manifest, files, Source::Upload)
+    }
+
+    /// Look at the watched folder: load what is new or changed, unload what is gone. A folder that holds no circuit is
+    /// refused with its sentence and changes nothing else. Says whether anything changed.
+    pub fn scan(&self) -> bool {
+        let Some(folder) = &self.settings.folder else { return false };
+        let mut found = BTreeMap::new();
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            if entry.path().join(MANIFEST_FILE).is_file() {
+                found.insert(entry.path(), stamp(&entry.path()));
+            }
+        }
+        let gone: Vec<_> = self.read().folders.keys().filter(|path| !found.contains_key(*path)).cloned().collect();
+        let mut changed = !gone.is_empty();
+        gone.iter().for_each(|path| self.forget_folder(path));
+        for (path, stamp) in found {
+            if self.read().folders.get(&path).is_some_and(|scanned| scanned.stamp == stamp) {
+                continue;
+            }
+            changed = true;
+            let outcome = self.load_folder(&path).map(|circuit| circuit.digest()).map_err(|error| error.to_string());
+            match &outcome {
+                Ok(digest) => tracing::info!(folder = %path.display(), %digest, "circuit loaded"),
+                Err(error) => tracing::warn!(folder = %path.display(), %error, "circuit refused"),
+            }
+            let old = self.write().folders.insert(path, Scanned { stamp, outcome: outcome.clone() });
+            // A folder that changed holds another circuit now. One that no longer loads leaves the old one in place.
+            if let (Some(Scanned { outcome: Ok(old), .. }), Ok(new)) = (old, outcome)
+                && old != new
+            {
+                self.write().retire(old);
+            }
+        }
+        changed
+    }
+
+    fn load_folder(&self, folder: &Path) -> Result<Arc<HostedCircuit>, RegistryError> {
+        let manifest = read_manifest(&folder.join(MANIFEST_FILE)).map_err(LoadFailure)?;
+        let file = |what: &str, file: &FileRef| -> Result<PathBuf, LoadFailure> {
+            let Some(name) = &file.file else {
+                return Err(LoadFailure(format!("{what}: the manifest of a folder names its files by `file`")));
+            };
+            let path = folder.join(name);
+            match digest_of(file) {
+                None => Ok(path),
+                Some(digest) => check_digest(&path, digest).map(|()| path),
+            }
+        };
+        let files = Files { component: file("component", &manifest.component)?, key: file("key", &manifest.key)? };
+        self.load(manifest, files, Source::Folder(folder.to_owned()))
+    }
+
+    fn load(&self, manifest: Manifest, files: Files, source: Source) -> Result<Arc<HostedCircuit>, RegistryError> {
+        let _one = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
+        let circuits_max = self.settings.loaded_max;
+        if self.read().circuits.len() >= circuits_max {
+            return Err(RegistryError::Full { circuits_max });
+        }
+        let phase2 = self.settings.phase2;
+        let circuit = HostedCircuit::load(&self.runtime, &self.shapes, manifest, files, source, phase2)?;
+        // One that is loaded already stays, with the jobs that use it.
+        Ok(self.write().circuits.entry(circuit.digest()).or_insert_with(|| Arc::new(circuit)).clone())
+    }
+
+    /// The circuit of a digest, of the beginning of one, or of a name.
+    pub fn find(&self, text: &str) -> Result<Arc<HostedCircuit>, RegistryError> {
+        let state = self.read();
+        if let Some(circuit) = text.parse().ok().and_then(|digest: Digest| state.circuits.get(&digest)) {
+            return Ok(circuit.clone());
+        }
+        if let Some(circuit) = state.pins.get(text).and_then(|digest| state.circuits.get(digest)) {
+            return Ok(circuit.clone());
+        }
+        let is_prefix = text.len() >= PREFIX_DIGITS_MIN && text.chars().all(|c| c.is_ascii_hexdigit());
+        let matches = |circuit: &&Arc<HostedCircuit>| {
+            circuit.name() == text || (is_prefix && circuit.digest().to_string().starts_with(text))
+        };
+        let found: Vec<_> = state.circuits.values().filter(matches).collect();
+        match found.as_slice() {
+            [] => Err(RegistryError::Unknown(text.chars().take(80).collect())),
+            [one] => Ok((*one).clone()),
+            several => {
+                let digests = several.iter().map(|circuit| circuit.digest().to_string()).collect::<Vec<_>>();
+                Err(RegistryError::Ambiguous { name: text.to_owned(), digests: digests.join(", ") })
+            }
+        }
+    }
+
+    /// The circuit of a digest.
+    pub fn get(&self, digest: Digest) -> Option<Arc<HostedCircuit>> {
+        self.read().circuits.get(&digest).cloned()
+    }
+
+    /// A circuit of this constraint system and key, loaded or still in use.
+    pub fn of_engine(&self, id: CircuitId) -> Option<Arc<HostedCircuit>> {
+        let state = self.read();
+        let retired = state.retired.iter().filter_map(Weak::upgrade);
+        let all = state.circuits.values().cloned().chain(retired).filter(|circuit| circuit.engine_id() == id);
+        // Of several with one key, one whose key is open.
+        all.max_by_key(|circuit| circuit.is_resident())
+    }
+
+    /// All of them.
+    pub fn all(&self) -> Vec<Arc<HostedCircuit>> {
+        self.read().circuits.values().cloned().collect()
+    }
+
+    /// For people.
+    pub fn describe(&self, circuit: &HostedCircuit) -> types::Circuit {
+        circuit.describe(self.read().pins.get(circuit.name()) == Some(&circuit.digest()))
+    }
+
+    /// For people: those that are loaded, and why others are not.
+    pub fn list(&self) -> types::CircuitList {
+        let circuits = self.all().iter().map(|circuit| self.describe(circuit)).collect();
+        let refused = |(path, scanned): (&PathBuf, &Scanned)| {
+            Some((path.display().to_string(), scanned.outcome.as_ref().err()?.clone()))
+        };
+        types::CircuitList { circuits, refused: self.read().folders.iter().filter_map(refused).collect() }
+    }
+
+    /// Let the circuit's name stand for it, whatever else has that name.
+    pub fn pin(&self, circuit: &HostedCircuit) -> Result<(), RegistryError> {
+        let mut state = self.write();
+        state.pins.insert(circuit.name().to_owned(), circuit.digest());
+        let pins: BTreeMap<_, _> = state.pins.iter().map(|(name, digest)| (name, digest.to_string())).collect();
+        let text = serde_json::to_vec(&pins).map_err(std::io::Error::other)?;
+        Ok(write_whole(&self.settings.data.join("pins.json"), &text)?)
+    }
+
+    /// Unload an uploaded circuit and remove files that no other one names. Jobs that run keep it until they end.
+    pub fn unload(&self, circuit: &HostedCircuit) -> Result<(), RegistryError> {
+        if let Source::Folder(folder) = circuit.source() {
+            return Err(RegistryError::Watched(folder.clone()));
+        }
+        let _one = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
+        match std::fs::remove_file(self.manifest_path(circuit.digest())) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+            _ => {}
+        }
+        self.write().retire(circuit.digest());
+        circuit.evict();
+        let files = |circuit: &HostedCircuit| {
+            let manifest = circuit.manifest();
+            [&manifest.component, &manifest.key].map(digest_of)
+        };
+        let own = files(circuit);
+        let others: BTreeSet<_> = self.all().iter().flat_map(|circuit| files(circuit)).flatten().collect();
+        // Only its own files: others may be uploads whose manifest is yet to come.
+        Ok(self.blobs.remove_unnamed(|digest| others.contains(&digest) || !own.contains(&Some(digest)), true)?)
+    }
+
+    fn forget_folder(&self, path: &Path) {
+        let mut state = self.write();
+        if let Some(Scanned { outcome: Ok(digest), .. }) = state.folders.remove(path) {
+            state.retire(digest);
+            tracing::info!(folder = %path.display(), %digest, "circuit unloaded: its folder is gone");
+        }
+    }
+
+    fn manifest_path(&self, digest: Digest) -> PathBuf {
+        self.settings.data.join("uploads").join(format!("{digest}.toml"))
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn digest_of(file: &FileRef) -> Option<Digest> {
+    file.blake3.as_ref()?.parse().ok()
+}
+
+fn read_manifest(path: &Path) -> Result<Manifest, String> {
+    let mut text = String::new();
+    let limit = MANIFEST_BYTES_MAX as u64 + 1;
+    let read = std::fs::File::open(path).and_then(|file| file.take(limit).read_to_string(&mut text));
+    read.map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    Manifest::parse(&text).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+fn check_digest(path: &Path, expected: Digest) -> Result<(), LoadFailure> {
+    let mut hasher = blake3::Hasher::new();
+    let hashed =
+        std::fs::File::open(path).and_then(|file| std::io::copy(&mut std::io::BufReader::new(file), &mut hasher));
+    hashed.map_err(|error| LoadFailure(format!("cannot read {}: {error}", path.display())))?;
+    let found = Digest::from(hasher.finalize());
+    if found == expected {
+        return Ok(());
+    }
+    let path = path.display();
+    Err(LoadFailure(format!("{path} has BLAKE3 {found}, its manifest says {expected}; replace the file or the digest")))
+}
+
+/// Write a small file whole or not at all.
+fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let mut file = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+fn stamp(folder: &Path) -> Stamp {
+    let mut stamp = Stamp::new();
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        if let Ok(metadata) = entry.metadata() {
+            stamp.push((entry.file_name(), metadata.len(), metadata.modified().ok()));
+        }
+    }
+    stamp.sort();
+    stamp
+}

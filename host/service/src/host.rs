@@ -1,0 +1,383 @@
+//! The host: everything behind the interface.
+
+mod jobs;
+mod run;
+mod status;
+
+pub use jobs::{Submit, SubmitError};
+
+use crate::access::Access;
+use crate::circuits::{Blobs, Registry, RegistrySettings};
+use crate::config::{Config, Inputs};
+use crate::device::CpuDevice;
+use crate::input::InputMemory;
+use crate::metrics::Metrics;
+use crate::queue::{Live, Queue};
+use crate::store::{Store, StoreError, Vault, VaultError};
+use std::fs::{DirBuilder, File};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use zkhost_client::types::{Health, JobState, Version};
+use zkhost_engine::arena::{Arena, ArenaError, Ordinary, slabs_on_every_node};
+use zkhost_engine::budget::Pool;
+use zkhost_engine::device::Device;
+use zkhost_engine::scheduler::{self, DeviceSpec, Role};
+use zkhost_engine::{Engine, EngineConfig};
+use zkhost_runtime::{Cache, CacheError, Compiler, Runtime};
+
+/// How often the janitor looks for what is overdue.
+const JANITOR_PERIOD: Duration = Duration::from_millis(500);
+
+/// How often it forgets old jobs.
+const FORGET_PERIOD: Duration = Duration::from_secs(60);
+
+/// What a host is made of.
+pub struct HostParts {
+    /// The configuration, checked.
+    pub config: Config,
+    /// How components are compiled.
+    pub compiler: Compiler,
+    /// What the host says of itself.
+    pub version: Version,
+}
+
+/// Why a host does not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// A folder or file.
+    #[error("cannot use {}: {cause}", path.display())]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// What the system said.
+        cause: io::Error,
+    },
+    /// Another host has the data.
+    #[error("{} is in use by another zkhost; stop it, or give this one a data folder of its own", .0.display())]
+    InUse(PathBuf),
+    /// The configuration.
+    #[error("configuration: {0}")]
+    Config(String),
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The key of inputs.
+    #[error(transparent)]
+    Vault(#[from] VaultError),
+    /// The cache of native code.
+    #[error(transparent)]
+    Cache(#[from] CacheError),
+    /// The WebAssembly engine.
+    #[error(transparent)]
+    Runtime(#[from] zkhost_runtime::StartError),
+    /// Memory.
+    #[error(transparent)]
+    Arena(#[from] ArenaError),
+    /// Threads.
+    #[error("the system gives no more threads: {0}")]
+    Threads(io::Error),
+}
+
+/// A host that runs.
+pub struct Host {
+    config: Config,
+    version: Version,
+    access: Access,
+    registry: Arc<Registry>,
+    store: Store,
+    vault: Option<Vault>,
+    queue: Queue,
+    engine: Engine,
+    metrics: Metrics,
+    input_memory: InputMemory,
+    /// All circuits that were there at the start have been looked at.
+    scanned: AtomicBool,
+    draining: AtomicBool,
+    /// What runs is left to the next start.
+    leaving: AtomicBool,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    _lock: File,
+}
+
+impl Host {
+    /// Start: open the store, queue what had not ended, begin to load circuits and to prove.
+    pub fn start(parts: HostParts) -> Result<Arc<Self>, StartError> {
+        let HostParts { config, compiler, version } = parts;
+        config.check().map_err(StartError::Config)?;
+        let data = config.data();
+        let io = |path: &Path, cause| StartError::Io { path: path.to_owned(), cause };
+        DirBuilder::new().recursive(true).mode(0o700).create(&data).map_err(|cause| io(&data, cause))?;
+        let lock = lock(&data)?;
+        let folder = config.circuits_folder();
+        std::fs::create_dir_all(&folder).map_err(|cause| io(&folder, cause))?;
+        let blobs =
+            Blobs::open(&data.join("blobs"), config.circuits.uploads_bytes_max).map_err(|cause| io(&data, cause))?;
+        let phase2 = config.phase2();
+        let loaded_max = config.circuits.loaded_max;
+        let settings = RegistrySettings { folder: Some(folder), data: data.clone(), loaded_max, phase2 };
+        let runtime = Runtime::new(compiler, Some(Cache::open(&data.join("code"))?))?;
+        let shapes = Cache::open(&data.join("shapes"))?;
+        let registry = Registry::new(runtime, shapes, blobs, settings).map_err(|cause| io(&data, cause))?;
+        let registry = Arc::new(registry);
+        let vault = match config.jobs.inputs {
+            Inputs::Sealed => {
+                let key = config.jobs.input_key.clone().unwrap_or_else(|| data.join("input.key"));
+                Some(Vault::open(&key)?)
+            }
+            Inputs::Memory => None,
+        };
+        let host = Arc::new(Self {
+            access: Access::new(&config.tokens),
+            engine: start_engine(&config, &registry)?,
+            store: Store::open(&data.join("jobs.sqlite"))?,
+            input_memory: InputMemory::new(config.jobs.inputs_memory_bytes_max),
+            registry,
+            vault,
+            config,
+            version,
+            queue: Queue::default(),
+            metrics: Metrics::default(),
+            scanned: AtomicBool::new(false),
+            draining: AtomicBool::new(false),
+            leaving: AtomicBool::new(false),
+            threads: Mutex::default(),
+            _lock: lock,
+        });
+        host.requeue()?;
+        host.start_threads()?;
+        Ok(host)
+    }
+
+    /// Queue what had not ended when the last process did.
+    fn requeue(&self) -> Result<(), StartError> {
+        let queued = self.store.queued()?;
+        let count = queued.len();
+        for job in queued {
+            let name = (job.seq, job.id, job.owner);
+            let live = Live::new(name, job.circuit, job.priority, (job.submitted_ms, job.deadline_ms), None);
+            if job.has_input {
+                self.queue.push(Arc::new(live));
+            } else {
+                let sentence =
+                    "the host was restarted and keeps inputs in memory only (`jobs.inputs`); submit it again";
+                self.record_failure(&live, "input-lost", sentence.into());
+            }
+        }
+        if count > 0 {
+            tracing::info!(count, "jobs of the last run are queued again");
+        }
+        Ok(())
+    }
+
+    fn start_threads(self: &Arc<Self>) -> Result<(), StartError> {
+        let jobs = &self.config.jobs;
+        let normal = (0..jobs.running_max).map(|_| 0);
+        let urgent = (0..jobs.running_urgent_max).map(|_| 2);
+        for (index, priority_min) in normal.chain(urgent).enumerate() {
+            let host = self.clone();
+            self.spawn(format!("zkhost-job-{index}"), move || host.take_jobs(priority_min))?;
+        }
+        let host = self.clone();
+        self.spawn("zkhost-circuits".into(), move || host.watch_circuits())?;
+        let host = self.clone();
+        self.spawn("zkhost-janitor".into(), move || host.tidy())
+    }
+
+    fn spawn(&self, name: String, work: impl FnOnce() + Send + 'static) -> Result<(), StartError> {
+        let thread = std::thread::Builder::new().name(name).spawn(work).map_err(StartError::Threads)?;
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+        Ok(())
+    }
+
+    /// Load uploaded circuits, then those of the folder, then whatever changes there.
+    fn watch_circuits(&self) {
+        if let Err(error) = self.registry.load_uploads() {
+            tracing::error!(%error, "uploaded circuits cannot be read");
+        }
+        self.queue.unpark();
+        let period = Duration::from_secs(self.config.circuits.scan_seconds);
+        while !self.is_draining() {
+            if self.registry.scan() {
+                self.queue.unpark();
+            }
+            self.scanned.store(true, Ordering::Relaxed);
+            self.sleep(period);
+        }
+    }
+
+    /// End what is overdue, give up idle keys, forget old jobs.
+    fn tidy(&self) {
+        let mut forgotten = std::time::Instant::now();
+        let idle = Duration::from_secs(self.config.circuits.key_idle_seconds);
+        while !self.is_draining() {
+            for live in self.queue.overdue(now_ms()) {
+                if self.queue.withdraw(&live.id).is_some() {
+                    self.record_failure(&live, "deadline", "its deadline passed while it waited".into());
+                }
+            }
+            for circuit in self.registry.all() {
+                if circuit.evict_if_idle(idle) {
+                    tracing::info!(circuit = circuit.name(), "an idle key was given up");
+                }
+            }
+            if forgotten.elapsed() >= FORGET_PERIOD {
+                forgotten = std::time::Instant::now();
+                let before = now_ms().saturating_sub(self.config.keep().as_millis() as u64);
+                if let Ok(Err(error)) = self.store.forget(before, self.config.jobs.kept_max).blocking_recv() {
+                    tracing::error!(%error, "old jobs cannot be forgotten");
+                }
+            }
+            self.sleep(JANITOR_PERIOD);
+        }
+    }
+
+    /// Sleep, unless the host is to stop.
+    fn sleep(&self, time: Duration) {
+        let until = std::time::Instant::now() + time;
+        while !self.is_draining() && std::time::Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(50).min(time));
+        }
+    }
+
+    /// Take no new jobs; finish those that run. Jobs that wait are there at the next start.
+    pub fn drain(&self) {
+        self.draining.store(true, Ordering::Relaxed);
+        self.queue.close();
+    }
+
+    /// Whether the host stops.
+    pub fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
+    }
+
+    /// Stop what runs; it is queued at the next start.
+    pub fn leave(&self) {
+        self.leaving.store(true, Ordering::Relaxed);
+        self.drain();
+        if let Err(error) = self.engine.cancel_all() {
+            tracing::error!(%error, "jobs cannot be stopped");
+        }
+    }
+
+    /// Whether what runs is left to the next start.
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.leaving.load(Ordering::Relaxed)
+    }
+
+    /// Wait until nothing runs any more, after [`Self::drain`] or [`Self::leave`].
+    pub fn join(&self) {
+        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        for thread in threads {
+            // A panic of a job's thread was told when it happened.
+            let _ = thread.join();
+        }
+    }
+
+    /// Whether it takes jobs, and how many there are.
+    pub fn health(&self) -> Health {
+        let reason = match (self.is_draining(), self.has_scanned()) {
+            (true, _) => Some("the host is stopping"),
+            (false, false) => Some("circuits are being loaded"),
+            (false, true) => None,
+        };
+        Health {
+            ready: reason.is_none(),
+            reason: reason.map(str::to_owned),
+            queued: self.queue.waiting() as u64,
+            running: self.queue.running().len() as u64,
+            circuits: self.registry.all().len() as u64,
+        }
+    }
+
+    /// Whether all circuits that were there at the start have been looked at.
+    pub fn has_scanned(&self) -> bool {
+        self.scanned.load(Ordering::Relaxed)
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The host's versions.
+    pub fn version(&self) -> &Version {
+        &self.version
+    }
+
+    /// Tokens.
+    pub fn access(&self) -> &Access {
+        &self.access
+    }
+
+    /// Circuits.
+    pub fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// The engine.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Metrics.
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    /// Memory of inputs.
+    pub(crate) fn input_memory(&self) -> &InputMemory {
+        &self.input_memory
+    }
+
+    /// A circuit was loaded: jobs may have waited for it.
+    pub fn circuit_loaded(&self) {
+        self.queue.unpark();
+    }
+
+    /// Where a job stands now, beside what is recorded.
+    pub(crate) fn live_state(&self, id: &str) -> Option<JobState> {
+        self.queue.get(id).map(|live| live.state())
+    }
+}
+
+/// Milliseconds since 1970.
+pub(crate) fn now_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_millis() as u64)
+}
+
+/// One host a data folder.
+fn lock(data: &Path) -> Result<File, StartError> {
+    let path = data.join("lock");
+    let file = File::create(&path).map_err(|cause| StartError::Io { path, cause })?;
+    match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(file),
+        Err(_) => Err(StartError::InUse(data.to_owned())),
+    }
+}
+
+fn start_engine(config: &Config, registry: &Arc<Registry>) -> Result<Engine, StartError> {
+    let engine = &config.engine;
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let spec = DeviceSpec { slots: engine.cpu_slots, role: Role::Primary, node: 0 };
+    let memory = Pool { capacity_bytes: engine.cpu_key_bytes_max, head_room_bytes: 0 };
+    let devices: Vec<Arc<dyn Device>> = vec![Arc::new(CpuDevice::new(registry.clone(), spec, memory))];
+    let arena = Arena::new(&slabs_on_every_node(engine.arena_bytes), Arc::new(Ordinary))?;
+    let jobs_max = config.jobs.running_max + config.jobs.running_urgent_max;
+    let config = EngineConfig {
+        scheduler: scheduler::Config {
+            synthesis_workers: engine.synthesis_workers.unwrap_or(processors),
+            jobs_max,
+            ended_jobs_max: jobs_max,
+            ..scheduler::Config::default()
+        },
+        host: Pool { capacity_bytes: engine.guest_bytes_max, head_room_bytes: 0 },
+        pinned_head_room_bytes: 0,
+    };
+    Engine::start(config, devices, arena).map_err(StartError::Threads)
+}
