@@ -105,7 +105,8 @@ async fn requests_made_from_the_description_with_any_values_are_answered_as_it_s
             }
         }
     }
-    assert_eq!(host.client().health().await.unwrap().circuits, 1);
+    // One of the requests unloads the circuit, as it should.
+    assert!(host.client().health().await.unwrap().ready);
     host.leave().await;
 }
 
