@@ -76,8 +76,8 @@ async fn api_overhead(data: &Path) {
     for proof in 0..PROOFS {
         let began = Instant::now();
         let wait = Some(Duration::from_secs(60));
-        let job = client(data).submit(&Submission { wait, ..submission(format!("overhead-{proof}")) }, input().into());
-        let job = job.await.unwrap();
+        let submission = Submission { wait, ..submission(format!("overhead-{proof}")) };
+        let job = client(data).submit(&submission, input().into()).await.unwrap();
         let time = began.elapsed();
         assert_eq!(job.state, JobState::Proved);
         overheads.push(time.saturating_sub(Duration::from_secs_f64(job.stages_ms["engine"] / 1e3)));
