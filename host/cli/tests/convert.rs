@@ -70,7 +70,7 @@ fn verifying_keys_go_through_every_format_and_come_back() {
     }
     assert_eq!(json(&workplace.read("5")), json(&workplace.read("0")));
     workplace.json("convert vk --from snarkjs --to solidity 0 Verifier.sol");
-    assert!(String::from_utf8(workplace.read("Verifier.sol")).unwrap().contains("INPUTS = 1;"));
+    assert!(String::from_utf8(workplace.read("Verifier.sol")).unwrap().contains("INPUTS = 2;"));
 }
 
 #[test]

@@ -91,10 +91,13 @@ contract Groth16Verifier {
         (bool ok, bytes memory sum) = G1_MSM.staticcall(terms);
         // Where there is no precompile the call succeeds and returns nothing.
         if (!ok || sum.length != 128) return false;
-        bytes memory product;
-        (ok, product) = PAIRING_CHECK.staticcall(
-            bytes.concat(proof[:384], ALPHA, MINUS_BETA, sum, MINUS_GAMMA, proof[384:], MINUS_DELTA)
-        );
+        return pairingHolds(bytes.concat(proof[:384], ALPHA, MINUS_BETA), sum, proof[384:]);
+    }
+
+    /// Whether the product of four pairings is one: of the first two, of the inputs and -gamma, of C and -delta.
+    function pairingHolds(bytes memory first, bytes memory sum, bytes calldata c) private view returns (bool) {
+        bytes memory last = bytes.concat(sum, MINUS_GAMMA, c, MINUS_DELTA);
+        (bool ok, bytes memory product) = PAIRING_CHECK.staticcall(bytes.concat(first, last));
         return ok && product.length == 32 && bytes32(product) == bytes32(uint256(1));
     }
 }

@@ -1,0 +1,16 @@
+//! snarkjs's JSON: what is accepted is read again from what is written for it.
+#![no_main]
+
+use zkhost_groth16::formats::snarkjs::{read_proof, read_publics, read_vk, write_proof, write_publics, write_vk};
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    if let Ok(proof) = read_proof(bytes) {
+        assert_eq!(read_proof(write_proof(&proof).as_bytes()).unwrap(), proof);
+    }
+    if let Ok(publics) = read_publics(bytes) {
+        assert_eq!(read_publics(write_publics(&publics).as_bytes()).unwrap(), publics);
+    }
+    if let Ok(vk) = read_vk(bytes) {
+        assert_eq!(read_vk(write_vk(&vk).as_bytes()).unwrap(), vk);
+    }
+});

@@ -1,0 +1,13 @@
+//! ZoKrates's JSON: what is accepted is read again from what is written for it.
+#![no_main]
+
+use zkhost_groth16::formats::zokrates::{read_proof, read_vk, write_proof, write_vk};
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    if let Ok((proof, publics)) = read_proof(bytes) {
+        assert_eq!(read_proof(write_proof(&proof, &publics).as_bytes()).unwrap(), (proof, publics));
+    }
+    if let Ok(vk) = read_vk(bytes) {
+        assert_eq!(read_vk(write_vk(&vk).as_bytes()).unwrap(), vk);
+    }
+});
