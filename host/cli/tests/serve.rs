@@ -42,11 +42,12 @@ fn serve(workplace: &Workplace) -> Serving {
     let mut command = workplace.command();
     command.args(["serve", "--data", "data", "--log-format", "json"]).stdout(Stdio::null());
     let log = std::fs::File::options().create(true).append(true).open(workplace.path("log")).unwrap();
+    let before = ready_hosts(workplace);
     let child = command.stderr(log).spawn().unwrap();
     let address = format!("unix:{}", workplace.path("data/zkhost.sock").display());
     let serving = Serving { child, address };
     let began = Instant::now();
-    while ask(workplace, &serving, "jobs").is_none_or(|_| !has_circuit(workplace)) {
+    while ready_hosts(workplace) == before {
         assert!(began.elapsed() < Duration::from_secs(120), "{}", log_of(workplace));
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -57,11 +58,11 @@ fn log_of(workplace: &Workplace) -> String {
     String::from_utf8(workplace.read("log")).unwrap()
 }
 
-/// Whether the newest host has loaded its circuit.
-fn has_circuit(workplace: &Workplace) -> bool {
+/// How many hosts of this folder have come to listen and to load the circuit. Each logs both once.
+fn ready_hosts(workplace: &Workplace) -> usize {
     let log = log_of(workplace);
-    let newest = log.rfind("\"zkhost listens\"").unwrap_or(0);
-    log[newest.saturating_sub(2000)..].contains("circuit loaded")
+    let count = |text: &str| log.matches(text).count();
+    count("\"zkhost listens\"").min(count("\"circuit loaded\""))
 }
 
 /// What a command that talks to the host answers; none if it fails.
@@ -201,7 +202,7 @@ fn doctor_names_a_circuit_that_cannot_be_loaded() {
     damage(&key);
     let run = workplace.run("doctor --data data");
     assert_eq!(run.code, 3, "{}", run.stdout);
-    assert!(run.stdout.contains("BAD") && run.stdout.contains("k.zkimage"), "{}", run.stdout);
+    assert!(run.stderr.contains("BAD") && run.stderr.contains("k.zkimage"), "{}", run.stderr);
 }
 
 fn damage(file: &Path) {

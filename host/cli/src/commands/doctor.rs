@@ -63,12 +63,16 @@ pub fn run(args: &DoctorArgs, output: Output) -> Result<()> {
     let mut findings = vec![driver(), locked_memory(&config), processors()];
     findings.extend(memory(&config));
     findings.extend(circuits(&config));
-    let bad = findings.iter().filter(|finding| finding.state == State::Bad).count();
-    output.result(&DoctorResult { findings });
-    match bad {
-        0 => Ok(()),
-        _ => Err(Failure::new(Code::File, format!("{bad} finding(s) keep the host from working")).into()),
+    let bad: Vec<_> = findings.iter().filter(|finding| finding.state == State::Bad).collect();
+    if bad.is_empty() {
+        output.result(&DoctorResult { findings });
+        return Ok(());
     }
+    // Programs get one object: the error, which says what is bad.
+    let sentences: Vec<_> = bad.iter().map(|Finding { what, found, .. }| format!("{what}: {found}")).collect();
+    let message = format!("{} finding(s) keep the host from working: {}", bad.len(), sentences.join("; "));
+    output.note(DoctorResult { findings });
+    Err(Failure::new(Code::File, message).into())
 }
 
 fn finding(what: impl Into<String>, state: State, found: impl Into<String>) -> Finding {
