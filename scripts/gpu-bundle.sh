@@ -6,13 +6,15 @@
 #   sapling  proofs under the ceremony's keys: 51 MB of them, and two components
 #   benches  each with its peer: supraseal-c2 is built in, sppark's program is carried along from build/sppark_bench,
 #            where benches/peers/sppark/build.sh has put it
-#   pipeline the engine over all GPUs, with SHA-256 as a component
+#   pipeline the engine over all GPUs, with SHA-256 and the replica circuit as components
 # PROFILE=dev builds faster; figures are for the default, release.
 set -eu
 cd "$(dirname "$0")/.."
 profile=${PROFILE:-release}
 parts=${*:-tests sapling benches pipeline}
 out=build/gpu
+# What benches/benches/pipeline/replica.rs deals its partitions from.
+replica='{"partitions": 40, "challenges": 8, "layers": 2, "base_parents": 6, "expander_parents": 8, "hashed_labels": 14, "depth": 3}'
 rm -rf "$out"
 mkdir -p "$out/tests" "$out/benches"
 
@@ -62,7 +64,9 @@ for part in $parts; do
         ;;
     pipeline)
         collect benches build --package zkhost-benches --bench pipeline --profile "$profile"
-        cp guest-circuits/target/components/sha256.wasm "$out/"
+        cp guest-circuits/target/components/sha256.wasm guest-circuits/target/components/replica.wasm "$out/"
+        (cd guest-circuits && cargo run --release --locked --package replica --example labelling -- "$replica") \
+            > "$out/labelling.json"
         ;;
     *)
         echo "gpu-bundle.sh: no part is called $part: expected tests, sapling, benches or pipeline" >&2
@@ -80,7 +84,10 @@ export BENCH_DATE=\$(date -u +%FT%TZ) BENCH_COMMIT=$(git rev-parse --short HEAD)
 # The pipeline writes its results, and traces, into folders of its own.
 export ZKHOST_BENCH_COMMIT=\$BENCH_COMMIT ZKHOST_BENCH_RESULTS=\$PWD/results ZKHOST_BENCH_TRACES=\$PWD/traces
 export ZKHOST_BENCH_MACHINE="\$(nvidia-smi --query-gpu=name --format=csv,noheader | head -1), \$(nproc) vCPUs"
-if [ -f sha256.wasm ]; then export ZKHOST_BENCH_SHA256=\$PWD/sha256.wasm; fi
+if [ -f labelling.json ]; then
+    export ZKHOST_BENCH_SHA256=\$PWD/sha256.wasm ZKHOST_BENCH_REPLICA=\$PWD/replica.wasm
+    export ZKHOST_BENCH_LABELLING=\$PWD/labelling.json
+fi
 if [ -f sppark_bench ]; then export SPPARK_BENCH=\$PWD/sppark_bench; fi
 machine=\$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | sed -n '1s/, /, driver /p')
 for test in tests/*; do \$test; done

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 use zkhost_cuda::{DeviceMultiples, KeyDimensions};
+use zkhost_engine::component::ComponentJob;
 use zkhost_engine::cuda::KeySource;
 use zkhost_engine::device::Stop;
 use zkhost_engine::ids::CircuitId;
@@ -121,48 +122,56 @@ impl Synthesis for Ready {
     }
 }
 
-/// SHA-256 as a component, in its sandbox.
-pub struct ShaComponent {
-    pub guest: zkhost_runtime::Circuit,
-    pub params: Vec<u8>,
-    pub layout: Layout,
-    pub shape: Arc<R1cs>,
+/// A component in its sandbox, with what it plans and the shape it records for some parameters.
+pub struct Guest {
+    circuit: zkhost_runtime::Circuit,
+    params: Vec<u8>,
+    layout: Layout,
+    shape: Arc<R1cs>,
 }
 
-impl ShaComponent {
-    pub fn load(path: &Path) -> Self {
+impl Guest {
+    pub fn load(path: &Path, params: String) -> Self {
         let runtime = Runtime::new(Compiler::InProcess, None).expect("the runtime starts");
-        let guest = runtime.load_file(path, Limits::default()).expect("the component loads");
-        let params = format!(r#"{{"preimage_bytes": {}}}"#, preimage_bytes()).into_bytes();
-        let layout = guest.plan(&params).expect("it has a plan");
-        let shape = Arc::new(guest.record_shape(&params, false).expect("it records its shape"));
-        Self { guest, params, layout, shape }
+        // 2^26 rows of SHA-256 have more terms than a service would take.
+        let limits = Limits { terms: 1 << 31, ..Limits::default() };
+        let circuit = runtime.load_file(path, limits).expect("the component loads");
+        let params = params.into_bytes();
+        let layout = circuit.plan(&params).expect("it has a plan");
+        let shape = Arc::new(circuit.record_shape(&params, false).expect("it records its shape"));
+        Self { circuit, params, layout, shape }
     }
 
-    /// The input of a partition.
-    pub fn input(&self, number: u32) -> Input {
-        let byte = format!("{:02x}", 0xa7 ^ (number & 0x7f));
-        format!(r#"{{"preimage": "{}"}}"#, byte.repeat(preimage_bytes())).into_bytes().into()
-    }
-
-    /// It, with a key made on the device, and the assignment of one input.
-    pub fn material(&self, device: &Arc<zkhost_cuda::Device>) -> Material {
-        let input = self.input(0);
-        let guests = Guests { params: &self.params, input: &input, layout: &self.layout, shape: &self.shape };
-        let assignment = self.guest.synthesise(guests, 0..1, 1).expect("it assigns").remove(0);
-        let segments = self.guest.segment_limits(&self.layout, &self.shape).expect("it has segments");
+    /// It, with a key made on the device, and the assignment of the first partition of an input.
+    pub fn material(&self, device: &Arc<zkhost_cuda::Device>, input: &Input) -> Material {
+        let guests = Guests { params: &self.params, input, layout: &self.layout, shape: &self.shape };
+        let assignment = self.circuit.synthesise(guests, 0..1, 1).expect("it assigns").remove(0);
+        let segments = self.circuit.segment_limits(&self.layout, &self.shape).expect("it has segments");
         Material::new(device, self.shape.clone(), segments, assignment)
     }
 
-    /// A job of one partition for each of several inputs.
-    pub fn jobs(&self, count: u32) -> Ten {
-        let job = |number| {
-            let (sources, input) = ((&self.layout, &*self.shape), self.input(number));
-            zkhost_engine::component::ComponentJob::new(&self.guest, &self.params, &input, sources, Arc::new(Silent))
-                .expect("its plan is good")
-        };
-        Ten((0..count).map(job).collect())
+    /// Another number of partitions of the same shape.
+    pub fn with_params(&self, params: String) -> Self {
+        let params = params.into_bytes();
+        let layout = self.circuit.plan(&params).expect("it has a plan");
+        Self { circuit: self.circuit.clone(), params, layout, shape: self.shape.clone() }
     }
+
+    pub fn job(&self, input: &Input) -> ComponentJob {
+        let sources = (&self.layout, &*self.shape);
+        ComponentJob::new(&self.circuit, &self.params, input, sources, Arc::new(Silent)).expect("its plan is good")
+    }
+}
+
+/// Parameters of SHA-256 of [`SHA_BLOCKS`] blocks.
+pub fn sha_params() -> String {
+    format!(r#"{{"preimage_bytes": {}}}"#, preimage_bytes())
+}
+
+/// A preimage for each number below 128.
+pub fn sha_input(number: u32) -> Input {
+    let byte = format!("{:02x}", 0xa7 ^ (number & 0x7f));
+    format!(r#"{{"preimage": "{}"}}"#, byte.repeat(preimage_bytes())).into_bytes().into()
 }
 
 /// The preimage that fills the blocks, with the nine bytes of padding.
@@ -171,9 +180,15 @@ fn preimage_bytes() -> usize {
 }
 
 /// Jobs of one partition as the partitions of one job.
-pub struct Ten(Vec<zkhost_engine::component::ComponentJob>);
+pub struct Bundle(Vec<ComponentJob>);
 
-impl Synthesis for Ten {
+impl Bundle {
+    pub fn new(guest: &Guest, inputs: impl Iterator<Item = Input>) -> Self {
+        Self(inputs.map(|input| guest.job(&input)).collect())
+    }
+}
+
+impl Synthesis for Bundle {
     fn partitions(&self) -> u32 {
         self.0.len() as u32
     }

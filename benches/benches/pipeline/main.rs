@@ -2,16 +2,19 @@
 //! the link is under load, and how it scales. Every proof is verified by the engine before it counts.
 //!
 //! ```text
-//! pipeline SHA256.wasm [GROUP...]      groups: busy, copies, link, ten, gpus; all of them unless named
+//! pipeline [GROUP...]      groups: busy, copies, link, ten, gpus, replica, big; all of them unless named
 //! ```
 //!
-//! Does nothing, and says so, where there is no GPU or no component is named (`ZKHOST_BENCH_SHA256` names one, too).
+//! `ZKHOST_BENCH_SHA256` names the component of SHA-256; `ZKHOST_BENCH_REPLICA` that of the replica circuit, and
+//! `ZKHOST_BENCH_LABELLING` an input of it (see [`replica`]). Does nothing, and says so, where there is no GPU or one of
+//! them is not named.
 
 mod circuits;
 mod link;
+mod replica;
 mod runs;
 
-use circuits::{Material, Ready, ShaComponent};
+use circuits::{Bundle, Guest, Material, Ready};
 use cudarc::driver::PushKernelArg;
 use runs::{Failing, Run, Setting};
 use std::io;
@@ -28,6 +31,7 @@ use zkhost_engine::cuda::{CudaConfig, CudaDevice, KeyStore, SLOTS};
 use zkhost_engine::device as engine;
 use zkhost_engine::ids::DeviceId;
 use zkhost_engine::scheduler::Config;
+use zkhost_engine::synthesis::Synthesis;
 
 const ARENA_BYTES: u64 = 6 << 30;
 const PARTITIONS: u32 = 20;
@@ -150,33 +154,39 @@ impl Bench {
         Ok(())
     }
 
-    /// ten_partitions: from input to 1,920 bytes, guests in their sandbox.
-    fn ten(&self, component: &ShaComponent, sha: &Material) -> io::Result<()> {
-        // Guests take longer than proofs: as many are at work as there are processors.
+    /// Guests take longer than proofs: as many are at work as there are processors.
+    fn for_guests(&self) -> Config {
         let credits_per_slot = (self.threads as u32).div_ceil(u32::from(SLOTS));
-        let scheduler =
-            Config { synthesis_workers: self.threads, check_workers: CHECKERS, credits_per_slot, ..Config::default() };
-        let setting = self.set(1, CudaConfig::default(), sha, scheduler, |_, gpu| gpu);
-        let runs: Vec<_> =
-            (0..JOBS).map(|n| setting.run(&format!("ten {n}"), sha, Arc::new(component.jobs(10)))).collect();
-        record(
-            "ten_partitions",
-            "sha component, domain 2^22",
-            median(runs.iter().map(|r| r.wall.as_secs_f64() * 1e3).collect()),
-            "ms",
-        )?;
+        Config { synthesis_workers: self.threads, check_workers: CHECKERS, credits_per_slot, ..Config::default() }
+    }
+
+    /// `JOBS` jobs from input to proofs: the walls' median in milliseconds, and that of the kernels' shares of them in percent.
+    fn from_input(
+        &self,
+        setting: &Setting,
+        material: &Material,
+        name: &str,
+        job: impl Fn() -> Arc<dyn Synthesis>,
+    ) -> (f64, f64) {
+        let runs: Vec<_> = (0..JOBS).map(|n| setting.run(&format!("{name} {n}"), material, job())).collect();
+        runs[0].keep(name);
         let share = |run: &Run| {
             let kernels = run.timeline.summary().devices[0].busy_nanos;
             100.0 * kernels as f64 / run.wall.as_nanos() as f64
         };
-        record(
-            "ten_partitions",
-            "sha component, kernels' share of the wall",
+        (
+            median(runs.iter().map(|run| run.wall.as_secs_f64() * 1e3).collect()),
             median(runs.iter().map(share).collect()),
-            "%",
-        )?;
-        runs[0].keep("ten_partitions");
-        Ok(())
+        )
+    }
+
+    /// ten_partitions: from input to 1,920 bytes, guests in their sandbox.
+    fn ten(&self, guest: &Guest, sha: &Material) -> io::Result<()> {
+        let setting = self.set(1, CudaConfig::default(), sha, self.for_guests(), |_, gpu| gpu);
+        let ten = || Arc::new(Bundle::new(guest, (0..10).map(circuits::sha_input))) as Arc<dyn Synthesis>;
+        let (wall, share) = self.from_input(&setting, sha, "ten_partitions", ten);
+        record("ten_partitions", "sha component, domain 2^22", wall, "ms")?;
+        record("ten_partitions", "sha component, kernels' share of the wall", share, "%")
     }
 
     /// multi_gpu: throughput, links and one host copy of a streamed key, and a GPU that fails in the middle.
@@ -255,13 +265,13 @@ fn break_context(device: &Arc<Device>) {
 }
 
 fn main() -> io::Result<()> {
-    let arguments: Vec<_> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
-    let (components, groups): (Vec<_>, Vec<_>) = arguments.into_iter().partition(|text| text.ends_with(".wasm"));
-    let component =
-        components.into_iter().next().or_else(|| std::env::var("ZKHOST_BENCH_SHA256").ok()).map(PathBuf::from);
+    let groups: Vec<_> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
+    let path = |name| std::env::var_os(name).map(PathBuf::from);
+    let [sha256, replica, labelling] =
+        ["ZKHOST_BENCH_SHA256", "ZKHOST_BENCH_REPLICA", "ZKHOST_BENCH_LABELLING"].map(path);
     let gpus: Vec<_> = (0..Device::count().unwrap_or(0)).filter_map(|number| Device::open(number).ok()).collect();
-    let (Some(first), Some(component)) = (gpus.first(), component) else {
-        println!("skipped: needs a GPU and the component of SHA-256");
+    let (Some(first), Some(sha256), Some(replica), Some(labelling)) = (gpus.first(), sha256, replica, labelling) else {
+        println!("skipped: needs a GPU and the components of SHA-256 and of the replica circuit, with its input");
         return Ok(());
     };
     let store = KeyStore::new(Arc::new(circuits::Keys::default()));
@@ -277,8 +287,17 @@ fn main() -> io::Result<()> {
     if wanted("link") {
         bench.link()?;
     }
-    let component = ShaComponent::load(&component);
-    let sha = component.material(&bench.gpus[0]);
+    if wanted("replica") {
+        bench.replica(&replica, &labelling)?;
+    }
+    if wanted("big") {
+        bench.big(&replica, &labelling)?;
+    }
+    if !["busy", "ten", "copies", "gpus"].into_iter().any(wanted) {
+        return Ok(());
+    }
+    let guest = Guest::load(&sha256, circuits::sha_params());
+    let sha = guest.material(&bench.gpus[0], &circuits::sha_input(0));
     assert_eq!(sha.key.log2_domain, LOG_DOMAIN);
     println!(
         "SHA-256: key made after {:.1} s, a witness of {:.1} MB",
@@ -289,7 +308,7 @@ fn main() -> io::Result<()> {
         bench.busy(&sha)?;
     }
     if wanted("ten") {
-        bench.ten(&component, &sha)?;
+        bench.ten(&guest, &sha)?;
     }
     if wanted("copies") || wanted("gpus") {
         let squarings = circuits::squarings(&bench.gpus[0], LOG_DOMAIN);
