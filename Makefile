@@ -30,8 +30,9 @@ test: lint wasm-toolchain sapling-keys circom-peers ## Everything CI runs: forma
 	cd guest-circuits && cargo test --workspace --locked
 
 .PHONY: soak
-soak: guests ## The long rounds of tests that are short in `make test`.
+soak: guests ## The long rounds of tests that are short in `make test`: killed servers, a thousand jobs in one process.
 	ZKHOST_KILL_ROUNDS=100 cargo test --package zkhost --test serve --locked -- killed
+	ZKHOST_SOAK=1 cargo test --release --package zkhost-engine --test soak --locked
 
 .PHONY: lint
 lint: cuda-toolchain ## Formatting and lints; warnings are errors here.

@@ -20,6 +20,12 @@ const JOBS_AT_ONCE: u64 = 8;
 /// What may grow: results and spans, which are kept up to a limit, are less than 4 KiB a job.
 const GROWTH_KIB_MAX: u64 = 4 * 1000;
 
+/// Squarings of the three circuits that take turns, and of the one that comes now and then.
+const SIZES: [u64; 4] = [7, 15, 31, 1000];
+
+/// The same at full size (`make soak`): domains of 2^7, 2^8, 2^10 and 2^15.
+const FULL_SIZES: [u64; 4] = [120, 250, 1000, 32_000];
+
 fn resident_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmRSS")).unwrap();
@@ -28,8 +34,9 @@ fn resident_kib() -> u64 {
 
 #[test]
 fn boundless_i1648_a_thousand_jobs_in_one_process_are_proved_and_leave_memory_flat() {
-    let circuits = [7, 15, 31, 1000].map(Squares::new);
-    let arena = arena(4 << 20);
+    let sizes = if std::env::var_os("ZKHOST_SOAK").is_some() { FULL_SIZES } else { SIZES };
+    let circuits = sizes.map(Squares::new);
+    let arena = arena(16 << 20);
     let device = ProverDevice::new("CPU", spec(1, Role::Primary), Pool { capacity_bytes: 2500, head_room_bytes: 0 });
     circuits.iter().for_each(|circuit| circuit.add_to(&device));
     let engine = Engine::start(config(2), vec![Arc::new(device)], arena.clone()).unwrap();
