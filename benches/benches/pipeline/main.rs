@@ -161,7 +161,7 @@ impl Bench {
     }
 
     /// `JOBS` jobs from input to proofs: the walls' median in milliseconds, and that of the kernels' shares of them in percent.
-    fn from_input(
+    fn guests(
         &self,
         setting: &Setting,
         material: &Material,
@@ -184,7 +184,7 @@ impl Bench {
     fn ten(&self, guest: &Guest, sha: &Material) -> io::Result<()> {
         let setting = self.set(1, CudaConfig::default(), sha, self.for_guests(), |_, gpu| gpu);
         let ten = || Arc::new(Bundle::new(guest, (0..10).map(circuits::sha_input))) as Arc<dyn Synthesis>;
-        let (wall, share) = self.from_input(&setting, sha, "ten_partitions", ten);
+        let (wall, share) = self.guests(&setting, sha, "ten_partitions", ten);
         record("ten_partitions", "sha component, domain 2^22", wall, "ms")?;
         record("ten_partitions", "sha component, kernels' share of the wall", share, "%")
     }

@@ -4,7 +4,8 @@
 //! The input is one of 40 partitions of 8 challenges each, with the sizes of [`Labelling::params`]. Challenges of one labelling
 //! may be dealt to partitions at will, so it serves for larger partitions, too.
 
-use super::circuits::{Bundle, Guest, Ready};
+use super::circuits::{Bundle, Guest, Material, Ready};
+use super::runs::Setting;
 use super::{ALONE, Bench, LOG_DOMAIN, median, record};
 use serde_json::Value;
 use std::fs;
@@ -70,19 +71,28 @@ impl Bench {
             let bytes = input.len() as f64 / 1e6;
             let input = Input::from(input);
             let inputs: Vec<Input> = (0..partitions).map(|n| labelling.input(n, 1, CHALLENGES).into()).collect();
-            let one_input = || Arc::new(together.job(&input)) as Arc<dyn Synthesis>;
-            let own_inputs = || Arc::new(Bundle::new(&one, inputs.iter().cloned())) as Arc<dyn Synthesis>;
-            let cases: [(String, &dyn Fn() -> Arc<dyn Synthesis>); 2] =
-                [(format!("one input of {bytes:.1} MB"), &one_input), ("an input each".into(), &own_inputs)];
-            for (of, job) in cases {
-                let name = format!("{bench}-replica-{}", of.split(' ').take(2).collect::<Vec<_>>().join("-"));
-                let (wall, share) = self.from_input(&setting, &material, &name, job);
-                let case = format!("replica component, {partitions} partitions, domain 2^22, {of}");
-                record(bench, &case, wall, "ms")?;
-                record(bench, &format!("{case}, kernels' share of the wall"), share, "%")?;
-            }
+            let from_one = format!("one input of {bytes:.1} MB");
+            let job = || Arc::new(together.job(&input)) as Arc<dyn Synthesis>;
+            self.timed(&setting, &material, (bench, partitions, &from_one), job)?;
+            let jobs = || Arc::new(Bundle::new(&one, inputs.iter().cloned())) as Arc<dyn Synthesis>;
+            self.timed(&setting, &material, (bench, partitions, "an input each"), jobs)?;
         }
         Ok(())
+    }
+
+    /// Wall and kernels' share of jobs of so many partitions, and the trace of one.
+    fn timed(
+        &self,
+        setting: &Setting,
+        material: &Material,
+        (bench, partitions, of): (&str, usize, &str),
+        job: impl Fn() -> Arc<dyn Synthesis>,
+    ) -> io::Result<()> {
+        let name = format!("{bench}-replica-{}", of.split(' ').take(2).collect::<Vec<_>>().join("-"));
+        let (wall, share) = self.guests(setting, material, &name, job);
+        let case = format!("replica component, {partitions} partitions, domain 2^22, {of}");
+        record(bench, &case, wall, "ms")?;
+        record(bench, &format!("{case}, kernels' share of the wall"), share, "%")
     }
 
     /// big_partition: one partition on the device, its key there.
