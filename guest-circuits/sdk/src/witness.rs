@@ -69,6 +69,7 @@ impl<'a> WitnessWriter<'a> {
 
     /// Append `count` aux variables of value 0 or 1, at most 64: bit i of `values` is the i-th. Bits from `count` on must
     /// be 0.
+    #[cfg(feature = "gadgets")]
     #[inline]
     pub fn push_bits(&mut self, values: u64, count: u32) {
         debug_assert!(count == GROUP || values >> count == 0, "bits beyond the count");

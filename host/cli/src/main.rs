@@ -104,7 +104,7 @@ fn run(command: &Command, output: Output) -> anyhow::Result<()> {
         Command::Convert(args) => commands::convert::run(args, output),
         Command::Bench(args) => commands::bench::run(args, output),
         Command::Trace(args) => commands::trace::run(args, output),
-        Command::Serve(args) => commands::serve::run(args, output),
+        Command::Serve(args) => commands::serve::run(args),
         Command::Token(args) => commands::token::run(args, output),
         Command::Submit(args) => commands::remote::submit(args, output),
         Command::Status(args) => commands::remote::status(args, output),

@@ -2,7 +2,6 @@
 
 use crate::circuit::COMPILE_WORKER;
 use crate::error::{Code, Failure};
-use crate::output::Output;
 use crate::version;
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
@@ -74,7 +73,7 @@ impl ServeArgs {
 }
 
 /// Run the command.
-pub fn run(args: &ServeArgs, output: Output) -> Result<()> {
+pub fn run(args: &ServeArgs) -> Result<()> {
     let config = args.config()?;
     let logs = tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(args.log).with_target(false);
     match args.log_format {
@@ -99,7 +98,6 @@ pub fn run(args: &ServeArgs, output: Output) -> Result<()> {
         let socket = socket.map(|path| format!("unix:{}", path.display()));
         let addresses = socket.into_iter().chain(tcp).collect::<Vec<_>>().join(" and ");
         tracing::info!(%addresses, "zkhost listens");
-        output.note(format_args!("zkhost listens on {addresses}"));
         let mut any = async || {
             tokio::select! {
                 _ = terminate.recv() => {}
