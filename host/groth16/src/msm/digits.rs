@@ -67,8 +67,8 @@ pub(super) fn windows(bits: usize) -> usize {
 
 /// The width of windows that costs least for this many terms.
 pub(super) fn window_bits(terms: usize) -> usize {
-    // Weighting a bucket costs two additions in projective coordinates, measured as four of those in affine coordinates.
-    const BUCKET_COST: usize = 4;
+    // Weighting a bucket costs two additions in projective coordinates, as much as seven in affine coordinates in vector lanes.
+    const BUCKET_COST: usize = 7;
     let cost = |bits: &usize| windows(*bits).saturating_mul(terms.saturating_add(BUCKET_COST << (bits - 1)));
     (2..=20).min_by_key(cost).expect("the range is not empty")
 }
