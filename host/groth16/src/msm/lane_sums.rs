@@ -236,3 +236,110 @@ fn invert_each<C: Coordinate, const N: usize>(product: &[Four; N]) -> Option<[Fo
     }
     Some(out)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// p - 1: the largest limbs.
+    const LARGEST: FpLimbs = [
+        0xb9fe_ffff_ffff_aaaa,
+        0x1eab_fffe_b153_ffff,
+        0x6730_d2a0_f6b0_f624,
+        0x6477_4b84_f385_12bf,
+        0x4b1b_a7b6_434b_acd7,
+        0x1a01_11ea_397f_e69a,
+    ];
+
+    /// Elements whose limbs, of 48 and of 64 bits, are all zeros, all ones or as large as can be, and what follows from them.
+    fn awkward(count: usize) -> Vec<FpLimbs> {
+        let zero = [0; 6];
+        let mut all = vec![zero, LARGEST];
+        for bit in (0..380).step_by(12) {
+            let mut power = zero;
+            power[bit / 64] = 1 << (bit % 64);
+            all.extend([power, power.sub(&[1, 0, 0, 0, 0, 0]), LARGEST.sub(&power)]);
+        }
+        all.push([u64::MAX, u64::MAX, u64::MAX, u64::MAX, u64::MAX, LARGEST[5] - 1]);
+        while all.len() < count {
+            let (a, b) = (all[all.len() - 1], all[all.len() / 2]);
+            all.push(a.mul(&b).add(&a));
+        }
+        all
+    }
+
+    /// The sum of two points with different abscissas; of any coordinates, whether on the curve or not.
+    fn add_pair<C: Coordinate>([a, b]: [[C; 2]; 2]) -> [C; 2] {
+        let slope = b[1].sub(&a[1]).mul(&b[0].sub(&a[0]).invert());
+        let x = slope.square().sub(&a[0]).sub(&b[0]);
+        [x, a[0].sub(&x).mul(&slope).sub(&a[1])]
+    }
+
+    /// Neighbours added, round by round; none if two have one abscissa.
+    fn add_run<C: Coordinate>(mut points: Vec<[C; 2]>) -> Option<[C; 2]> {
+        while points.len() > 1 {
+            let (pairs, rest) = points.as_chunks::<2>();
+            let distinct = pairs.iter().all(|[a, b]| !a[0].equals(&b[0]));
+            points =
+                distinct.then(|| pairs.iter().map(|pair| add_pair(*pair)).chain(rest.iter().copied()).collect())?;
+        }
+        points.first().copied()
+    }
+
+    /// Compares sums of runs with those made by blst; says whether there are any.
+    fn check<C: Coordinate, const N: usize>(points: &[Coordinates<N>], lengths: &[usize]) -> bool {
+        let Some(mut scratch) = Scratch::detect(points.len(), N) else { return false };
+        let runs: Vec<Run> = lengths.iter().map(|length| Run { bucket: 0, points: *length as u32 }).collect();
+        let mut rest = points;
+        let expected: Option<Vec<[C; 2]>> = (lengths.iter())
+            .map(|length| {
+                let run;
+                (run, rest) = rest.split_at(*length);
+                add_run(run.iter().map(|point| bytemuck::cast(*point)).collect())
+            })
+            .collect();
+        let mut sums = points.to_vec();
+        let added = scratch.sum_runs::<C, N>(&mut sums, &runs);
+        assert_eq!(added, expected.is_some(), "{lengths:?}");
+        match expected {
+            Some(expected) => {
+                let expected: Vec<Coordinates<N>> = expected.into_iter().map(bytemuck::cast).collect();
+                assert_eq!(sums[..expected.len()], expected, "{lengths:?}");
+            }
+            None => assert_eq!(sums, points, "{lengths:?}"),
+        }
+        added
+    }
+
+    /// Every awkward element meets every other as a coordinate.
+    fn check_awkward<C: Coordinate, const N: usize>(count: usize) {
+        let elements = awkward(count);
+        let mut added = 0;
+        for shift in 1..count {
+            let element = |i: usize| elements[i % count];
+            let point = |i: usize| [std::array::from_fn(|c| element(i + c * shift)), [element(i * shift + 1); N]];
+            let points: Vec<Coordinates<N>> = (0..count).map(point).collect();
+            for lengths in [vec![2; count / 2], vec![1, 2, 3, 4, 5, 6, 7, 8, 9], vec![count], vec![1]] {
+                added += usize::from(check::<C, N>(&points[..lengths.iter().sum()], &lengths));
+            }
+        }
+        assert!(added > 3 * count || Scratch::detect(1, N).is_none(), "only {added} had sums");
+    }
+
+    #[test]
+    fn sums_of_awkward_coordinates_are_blsts_in_fp() {
+        check_awkward::<FpLimbs, 1>(120);
+    }
+
+    #[test]
+    fn sums_of_awkward_coordinates_are_blsts_in_fp2() {
+        check_awkward::<[FpLimbs; 2], 2>(120);
+    }
+
+    #[test]
+    fn an_equal_abscissa_leaves_everything_as_it_was() {
+        let mut points: Vec<Coordinates<1>> = awkward(120).iter().map(|element| [[*element], [*element]]).collect();
+        points[119] = points[118];
+        assert!(!check::<FpLimbs, 1>(&points, &[2; 60]));
+    }
+}

@@ -83,7 +83,7 @@ pub(crate) struct Tile<P: Summable> {
 /// Points of one bucket, side by side.
 #[derive(Clone, Copy)]
 pub struct Run {
-    bucket: u32,
+    pub(super) bucket: u32,
     pub(super) points: u32,
 }
 
