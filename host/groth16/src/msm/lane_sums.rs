@@ -129,7 +129,8 @@ fn add_pairs<C: Coordinate, const N: usize>(scratch: &mut Scratch, pairs: usize)
     for (pairs, prefix) in pairs.chunks_exact(LANES).zip(prefixes.chunks_exact_mut(N)).rev() {
         let own = sub_each(&coordinate::<N>(points, pairs, 1, 0), &coordinate::<N>(points, pairs, 0, 0));
         product = Some(match product {
-            None => own,
+            // The next product is of two differences, in Fp2 of sums of two: limbs of 3 * 2^48 each, were neither settled.
+            None => settle_each(&own),
             Some(product) => {
                 prefix.copy_from_slice(&bytemuck::cast::<[Four; N], [[Stored; LANES]; N]>(product));
                 mul_each(&product, &own)
@@ -240,16 +241,10 @@ fn invert_each<C: Coordinate, const N: usize>(product: &[Four; N]) -> Option<[Fo
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::points::FP_MODULUS as MODULUS;
 
     /// p - 1: the largest limbs.
-    const LARGEST: FpLimbs = [
-        0xb9fe_ffff_ffff_aaaa,
-        0x1eab_fffe_b153_ffff,
-        0x6730_d2a0_f6b0_f624,
-        0x6477_4b84_f385_12bf,
-        0x4b1b_a7b6_434b_acd7,
-        0x1a01_11ea_397f_e69a,
-    ];
+    const LARGEST: FpLimbs = [MODULUS[0] - 1, MODULUS[1], MODULUS[2], MODULUS[3], MODULUS[4], MODULUS[5]];
 
     /// Elements whose limbs, of 48 and of 64 bits, are all zeros, all ones or as large as can be, and what follows from them.
     fn awkward(count: usize) -> Vec<FpLimbs> {
@@ -334,6 +329,19 @@ mod tests {
     #[test]
     fn sums_of_awkward_coordinates_are_blsts_in_fp2() {
         check_awkward::<[FpLimbs; 2], 2>(120);
+    }
+
+    /// A settled sum and a stored point without a partner have the difference of the largest limbs.
+    #[test]
+    fn sums_in_fp2_are_exact_where_differences_have_the_largest_limbs() {
+        // All limbs of 48 bits are full but the highest one.
+        let full: FpLimbs = [u64::MAX, u64::MAX, u64::MAX, u64::MAX, u64::MAX, 0xffff];
+        let elements = awkward(24 * 256 * 4);
+        for points in elements.as_chunks::<4>().0.as_chunks::<24>().0 {
+            let mut points = points.map(|[a, b, c, d]| [[a, b], [c, d]]);
+            points.iter_mut().skip(2).step_by(3).for_each(|point| point[0] = [full; 2]);
+            check::<[FpLimbs; 2], 2>(&points, &[3; 8]);
+        }
     }
 
     #[test]

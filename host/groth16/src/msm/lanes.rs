@@ -13,7 +13,7 @@
 //! values within a and b is between -0.5 - ab/9.8 and 1.5 + ab/9.8. Factors' limbs must be below 2^49.5, so that a product
 //! of two is below 2^99.
 
-use crate::points::FpLimbs;
+use crate::points::{FP_MODULUS as MODULUS, FpLimbs};
 use std::arch::x86_64::{
     __m256d, __m256i, _mm256_add_epi64, _mm256_add_pd, _mm256_and_si256, _mm256_castpd_si256, _mm256_castsi256_pd,
     _mm256_fmadd_pd, _mm256_fnmadd_pd, _mm256_mul_pd, _mm256_or_si256, _mm256_permute2f128_pd, _mm256_set1_epi64x,
@@ -29,16 +29,6 @@ const LIMB_MASK: u64 = (1 << LIMB_BITS) - 1;
 pub(super) type Stored = [f64; LIMBS];
 /// Four elements of Fp: vector i holds limb i of each.
 pub(super) type Four = [__m256d; LIMBS];
-
-/// The modulus p.
-const MODULUS: FpLimbs = [
-    0xb9fe_ffff_ffff_aaab,
-    0x1eab_fffe_b153_ffff,
-    0x6730_d2a0_f6b0_f624,
-    0x6477_4b84_f385_12bf,
-    0x4b1b_a7b6_434b_acd7,
-    0x1a01_11ea_397f_e69a,
-];
 
 const MODULUS_LIMBS: Stored = to_doubles(&split(&MODULUS));
 const QUOTIENT_LIMBS: Stored = to_doubles(&split(&friendly_quotient()));
