@@ -1,4 +1,4 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # usage: gpu-bundle.sh [PART...]
 # Puts the GPU tests and benchmarks into build/gpu: a folder that runs on a machine with an NVIDIA driver and nothing
 # else of ours, by its run.sh. Parts, all of them unless some are named:
@@ -8,7 +8,7 @@
 #            where benches/peers/sppark/build.sh has put it
 #   pipeline the engine over all GPUs, with SHA-256 and the replica circuit as components
 # PROFILE=dev builds faster; figures are for the default, release.
-set -eu
+set -euo pipefail
 cd "$(dirname "$0")/.."
 profile=${PROFILE:-release}
 parts=${*:-tests sapling benches pipeline}
@@ -55,6 +55,7 @@ for part in $parts; do
             .venv/lib/python3.*/site-packages/nvidia/cu13/bin/nvcc; do
             if [ -x "$nvcc" ]; then break; fi
         done
+        [ -x "$nvcc" ] || { echo "gpu-bundle.sh: no nvcc: run \`make cuda-toolchain\` first" >&2; exit 1; }
         CUDA_HOME=$(dirname "$(dirname "$(realpath "$nvcc")")")
         export CUDA_HOME PATH="$CUDA_HOME/bin:$PATH" LIBRARY_PATH="$CUDA_HOME/lib"
         export NVCC_APPEND_FLAGS="-gencode arch=compute_90,code=sm_90"
@@ -76,9 +77,9 @@ for part in $parts; do
 done
 
 cat > "$out/run.sh" <<EOF
-#!/bin/sh
+#!/usr/bin/env bash
 # Runs the tests and then the benchmarks, whose results go to results.jsonl.
-set -eu
+set -euo pipefail
 cd "\$(dirname "\$0")"
 export BENCH_DATE=\$(date -u +%FT%TZ) BENCH_COMMIT=$(git rev-parse --short HEAD) ZKHOST_TEST_ROOT=\$PWD/root
 # The pipeline writes its results, and traces, into folders of its own.
@@ -90,9 +91,12 @@ if [ -f labelling.json ]; then
 fi
 if [ -f sppark_bench ]; then export SPPARK_BENCH=\$PWD/sppark_bench; fi
 machine=\$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | sed -n '1s/, /, driver /p')
+shopt -s nullglob
 for test in tests/*; do \$test; done
 for bench in benches/*; do
-    \$bench | sed "s/\"machine\":\"[^\"]*\"/\"machine\":\"\$machine\"/" | tee -a results.jsonl
+    # Some print for people, too.
+    \$bench | tee output.txt
+    sed -n "/^{/{s/\"machine\":\"[^\"]*\"/\"machine\":\"\$machine\"/;p;}" output.txt >> results.jsonl
 done
 EOF
 chmod +x "$out/run.sh"

@@ -5,8 +5,7 @@
 
 use serde_json::Value;
 use std::path::Path;
-use std::time::{Duration, Instant};
-use zkhost_benches::{Measurement, milliseconds, paired};
+use zkhost_benches::{Measurement, milliseconds, paired, timed};
 use zkhost_groth16::formats::read_vk;
 use zkhost_groth16::scalar::{from_canonical, limbs_from_le_bytes};
 use zkhost_groth16::{PreparedVerifyingKey, Proof, Scalar};
@@ -60,10 +59,4 @@ fn spend(line: &str) -> Option<(Proof, Vec<Scalar>)> {
         let publics = json["public_inputs_le"].as_array().expect("public inputs are a list");
         (Proof::from_bytes(&bytes(&json["proof"])).expect("a proof decodes"), publics.iter().map(scalar).collect())
     })
-}
-
-fn timed(work: impl FnOnce()) -> Duration {
-    let started = Instant::now();
-    work();
-    started.elapsed()
 }

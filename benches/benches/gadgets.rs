@@ -17,7 +17,7 @@ use neptune::poseidon::PoseidonConstants;
 use serde_json::json;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use zkhost_benches::{Measurement, paired};
+use zkhost_benches::{Measurement, paired, timed};
 use zkhost_groth16::Assignment;
 use zkhost_groth16::assignment::SegmentWriter;
 use zkhost_guest::Fr;
@@ -165,14 +165,6 @@ fn hash_path<CS: ConstraintSystem<Scalar>>(
 }
 
 /// How long some work takes; what it makes is dropped afterwards.
-fn timed<T>(work: impl FnOnce() -> T) -> Duration {
-    let started = Instant::now();
-    let made = work();
-    let time = started.elapsed();
-    drop(made);
-    time
-}
-
 /// What a prover's constraint system does: keep values, and evaluate the three sides of every constraint.
 struct Proving {
     inputs: Vec<Scalar>,

@@ -5,8 +5,8 @@
 //! and named, or the time means nothing.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
-use zkhost_benches::{Measurement, median};
+use std::time::Duration;
+use zkhost_benches::{Measurement, median, timed};
 use zkhost_groth16::formats::{ParamsFile, Problem, Subgroup, Trailer, read_params, sha256};
 use zkhost_groth16::points::{Point, PointError};
 
@@ -29,7 +29,7 @@ fn main() {
         let key_bytes = g1.iter().map(|points| 96 * points.len()).sum::<usize>() + 192 * key.b_g2.len();
         let (mut ours, mut peer) = (vec![], vec![]);
         for _ in 0..RUNS {
-            ours.push(timed(|| drop(read())));
+            ours.push(timed(read));
             peer.push(one_by_one(&g1) + one_by_one(&g2));
         }
         let rate = |time: Duration| key_bytes as f64 / time.as_secs_f64() / 1e6;
@@ -72,10 +72,4 @@ fn bad_point_is_named(key: &ParamsFile, bytes: &mut [u8]) -> bool {
             && error.index == Some(index as u64)
             && error.problem == Problem::Point(PointError::NotInSubgroup)
     })
-}
-
-fn timed(work: impl FnOnce()) -> Duration {
-    let started = Instant::now();
-    work();
-    started.elapsed()
 }

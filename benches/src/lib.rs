@@ -9,7 +9,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// One result. Values are times or bytes, so lower is better, unless the unit is `%` or a rate such as `GB/s`.
 #[derive(Clone, Debug, Serialize)]
@@ -100,4 +100,13 @@ pub fn median(mut times: Vec<Duration>) -> Duration {
 /// A time in milliseconds.
 pub fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
+}
+
+/// How long some work takes; what it makes is dropped afterwards.
+pub fn timed<T>(work: impl FnOnce() -> T) -> Duration {
+    let started = Instant::now();
+    let made = work();
+    let time = started.elapsed();
+    drop(made);
+    time
 }

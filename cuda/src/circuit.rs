@@ -18,9 +18,9 @@ use crate::{
 };
 
 /// Terms of a row that one thread adds up; longer rows are shared by a warp.
-const SHORT_TERMS_MAX: u32 = 32;
+pub(crate) const SHORT_TERMS_MAX: u32 = 32;
 /// Terms that one warp adds up.
-const UNIT_TERMS_MAX: u32 = 1024;
+pub(crate) const UNIT_TERMS_MAX: u32 = 1024;
 const THREADS: u32 = 128;
 const WARP: usize = 32;
 

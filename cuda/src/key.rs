@@ -10,7 +10,7 @@ use zkhost_groth16::{
 };
 
 use crate::{
-    circuit::DeviceCircuit,
+    circuit::{DeviceCircuit, SHORT_TERMS_MAX, UNIT_TERMS_MAX},
     convert::to_quotient_points,
     device::Device,
     error::CudaError,
@@ -30,9 +30,6 @@ const LOG_CHUNK_MAX: u32 = 20;
 const LOG_CHUNK_MIN: u32 = 8;
 /// Bytes of the transforms' tables beside those that grow with the domain.
 const TRANSFORM_TABLES_BYTES: usize = 1 << 20;
-/// Rows with more terms than this may be cut into units, and a unit of a long row has up to the second number of terms.
-const SHORT_ROW_TERMS: usize = 32;
-const UNIT_TERMS: usize = 1024;
 
 /// What a key and its circuit take on a device depends on these numbers alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,8 +79,8 @@ impl KeyDimensions {
 
     /// Long rows of a matrix and the units that they are cut into, at most.
     fn long_rows_max(terms: usize) -> (usize, usize) {
-        let rows = terms / (SHORT_ROW_TERMS + 1);
-        (rows, rows + terms / UNIT_TERMS)
+        let rows = terms / (SHORT_TERMS_MAX as usize + 1);
+        (rows, rows + terms / UNIT_TERMS_MAX as usize)
     }
 
     /// Scratch of evaluating constraints, at most.

@@ -168,11 +168,6 @@ impl<'a> Arena<'a> {
         let memory = Slice { address: self.memory.address + self.used_bytes as u64, len: left, kind: PhantomData };
         Arena { memory, used_bytes: 0 }
     }
-
-    /// Bytes lent so far.
-    pub fn used_bytes(&self) -> usize {
-        self.used_bytes
-    }
 }
 
 /// Page-locked host memory: copies to and from it, by any device, run at the link's speed and beside kernels. Zeroed when

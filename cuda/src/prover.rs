@@ -80,9 +80,8 @@ pub struct Proved {
 }
 
 /// Streams, events and scratch memory of one proof at a time, by any key whose proofs fit in; all of it exists from the
-/// start, so that a proof allocates nothing.
+/// start, so that a proof allocates no memory of the device.
 pub struct Slot {
-    device: Arc<Device>,
     witness: Stream,
     quotient: Stream,
     copies: Stream,
@@ -104,7 +103,6 @@ impl Slot {
             copies,
             uploaded: device.event()?,
             done: [device.event()?, device.event()?],
-            device: device.clone(),
         })
     }
 
@@ -230,11 +228,6 @@ impl Slot {
     pub fn is_lost(&self) -> bool {
         self.witness.synchronize().is_err_and(|error| error.is_sticky())
     }
-
-    /// The slot's device.
-    pub fn device(&self) -> &Arc<Device> {
-        &self.device
-    }
 }
 
 /// B in G1 with s = 0. It is not on the device: only proofs with given r and s, and some by degenerate keys, need it.
@@ -269,8 +262,8 @@ impl Prover for CudaProver {
     }
 
     fn base(&self, assignment: &Assignment) -> Result<BaseProof, ProveError> {
-        // The lock is what makes callers wait for each other. A slot holds no state between proofs, so one that a panic
-        // left is as good as new.
+        // The lock is what makes callers wait for each other. A slot that a panic left works: what is in its memory is
+        // cleared behind the next proof.
         let mut slot = self.slot.lock().unwrap_or_else(|e| e.into_inner());
         let base = slot.base(&self.key, assignment, &|| false);
         base.map(|(base, ..)| base).map_err(|e| ProveError::Backend(e.to_string()))
@@ -284,8 +277,8 @@ impl Prover for CudaProver {
 /// A prover on the device that was chosen, and a sentence if that is not used.
 ///
 /// The CPU proves when it was chosen, when there is no usable device or too little memory on it, and, unless a device was
-/// asked for by number, when the domain is so small that the CPU is as fast. A key with a monomial H query is converted
-/// first, which for large domains is worth doing once and storing: see [`crate::to_quotient_points`].
+/// asked for by number, when the domain is so small that the CPU is as fast. A key whose H query is not in quotient points
+/// is converted first, which for large domains is worth doing once and storing: see [`crate::to_quotient_points`].
 pub fn open_prover(
     choice: DeviceChoice,
     key: Arc<ProvingKey>,

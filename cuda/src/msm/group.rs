@@ -31,7 +31,7 @@ pub(super) mod sealed {
     /// The kernels of a group and what is particular to them.
     pub trait Kernels {
         /// (X, Y, ZZ, ZZZ) with x = X/ZZ, y = Y/ZZZ; infinity has ZZ = 0.
-        type Xyzz: Plain;
+        type Xyzz: Plain + zeroize::Zeroize;
         /// A coordinate.
         type Coordinate: Plain;
         /// Lanes of a warp that hold one point.

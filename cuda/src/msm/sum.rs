@@ -2,6 +2,7 @@
 
 use cudarc::driver::{DeviceRepr, PushKernelArg};
 use group::Group as _;
+use zeroize::Zeroizing;
 
 use super::{
     group::{Group, sealed::Kernels},
@@ -238,12 +239,10 @@ impl<G: Group> Sums<'_, G> {
 
     /// Waits for the sum and returns it.
     pub fn finish(&self, stream: &Stream) -> Result<G::Sum, CudaError> {
-        let points = stream.to_vec(self.points)?;
-        let sets: Vec<G::Sum> = points.chunks(self.sums_per_set).map(|sums| self.set_sum(sums)).collect();
-        Ok(sets
-            .iter()
-            .rev()
-            .fold(G::Sum::identity(), |sum, set| (0..self.windows.bits()).fold(sum, |sum, _| sum.double()) + set))
+        // Of a proof with r = s = 0 they are as secret as the witness.
+        let points = Zeroizing::new(stream.to_vec(self.points)?);
+        let sets = points.chunks(self.sums_per_set).rev().map(|sums| self.set_sum(sums));
+        Ok(sets.fold(G::Sum::identity(), |sum, set| (0..self.windows.bits()).fold(sum, |sum, _| sum.double()) + set))
     }
 
     /// Of one set: sum 0 counts as it is, sum 1 + q times 2^q times the length of a segment.

@@ -53,6 +53,7 @@ impl Circuit for Replica {
     }
 
     fn plan(params: &Params) -> Result<Plan, Error> {
+        params.check()?;
         // Challenges after the first two are like the second.
         let counted = Params { challenges: params.challenges.min(2), ..params.clone() };
         let mut circuit = Replica::blank(&counted)?;

@@ -55,10 +55,8 @@ fn check_broken(change: impl FnOnce(&mut Value), name: &str) {
 }
 
 #[test]
-fn a_false_label_datum_node_or_root_is_found_and_named() {
+fn a_false_label_datum_name_or_root_is_found_and_named() {
     let other = "0100000000000000000000000000000000000000000000000000000000000000";
-    let challenge = |input: &mut Value| input["partitions"][0][1].take();
-    assert!(challenge(&mut Labelling::new(&Params::default(), 3).input()).is_object());
     check_broken(
         |input| input["partitions"][0][1]["parents"][1]["labels"][0] = other.into(),
         "challenge 1/parent 1/column path/root",
@@ -96,7 +94,10 @@ fn parameters_out_of_range_are_refused_by_name() {
     let defaults = Params::default;
     check_params(Params { layers: 3, ..defaults() }, "field `layers`: 2, 4, 8 or 11 was expected");
     check_params(Params { depth: 11, ..defaults() }, "field `depth`: a number from 1 to 10 was expected");
-    check_params(Params { challenges: 0, ..defaults() }, "field `challenges`: a number from 1 to 1024 was expected");
+    for challenges in [0, 1025, u32::MAX] {
+        let expected = "field `challenges`: a number from 1 to 1024 was expected";
+        check_params(Params { challenges, ..defaults() }, expected);
+    }
 }
 
 /// A change to an input is refused with this sentence.

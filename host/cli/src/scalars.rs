@@ -12,7 +12,7 @@ use serde_json::Value;
 use std::path::Path;
 use zkhost_groth16::Scalar;
 use zkhost_groth16::scalar::{
-    Limbs, NumberError, from_canonical, limbs_from_le_bytes, limbs_to_le_bytes, parse_limbs, to_canonical,
+    Limbs, NumberError, from_canonical, limbs_from_le_bytes, limbs_to_le_bytes, parse_limbs, to_canonical, to_hex,
 };
 
 /// Bytes of a file of public inputs at most.
@@ -67,12 +67,6 @@ pub fn to_json(publics: &[Vec<Scalar>]) -> Value {
 /// Whether a file's name asks for JSON.
 pub fn is_json(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "json")
-}
-
-fn to_hex(scalar: &Scalar) -> String {
-    let mut bytes = limbs_to_le_bytes(&to_canonical(scalar));
-    bytes.reverse();
-    format!("0x{}", hex::encode(bytes))
 }
 
 /// Scalars of 32 bytes each, little-endian.

@@ -68,7 +68,12 @@ impl<K, V> Default for Shared<K, V> {
 
 impl<K: Copy + Eq + Hash, V> Shared<K, V> {
     fn get_or_make<E>(&self, name: K, make: impl FnOnce() -> Result<Arc<V>, E>) -> Result<Arc<V>, E> {
-        let entry = lock(&self.0).entry(name).or_default().clone();
+        let entry = {
+            let mut entries = lock(&self.0);
+            // Others hold those that are being made.
+            entries.retain(|_, entry| Arc::strong_count(entry) > 1 || lock(entry).strong_count() > 0);
+            entries.entry(name).or_default().clone()
+        };
         // Held while the value is made, so that others who want this one wait for it; nobody else does.
         let mut held = lock(&entry);
         if let Some(value) = held.upgrade() {
@@ -117,12 +122,7 @@ pub struct CudaDevice {
 }
 
 impl CudaDevice {
-    /// Open GPU `number` and take its memory for slots.
-    pub fn open(number: usize, config: CudaConfig, keys: Arc<KeyStore>) -> Result<Self, CudaError> {
-        Self::new(zkhost_cuda::Device::open(number)?, config, keys)
-    }
-
-    /// A GPU that is open.
+    /// Takes the memory for slots of a GPU that is open.
     pub fn new(device: Arc<zkhost_cuda::Device>, config: CudaConfig, keys: Arc<KeyStore>) -> Result<Self, CudaError> {
         if let Some(bytes) = config.memory_bytes_max {
             let bytes_max = usize::try_from(bytes).unwrap_or(usize::MAX);
@@ -270,7 +270,7 @@ struct Taken<'a> {
 
 impl Drop for Taken<'_> {
     fn drop(&mut self) {
-        // A slot holds no state between proofs, so one that a panic left is as good as new.
+        // One that a panic left works: what is in its memory is cleared behind the next proof.
         *lock(self.place) = self.slot.take();
     }
 }

@@ -95,7 +95,10 @@ impl Engine {
     /// Submit a job, or join the one that has its name and body.
     pub fn submit(&self, request: JobRequest) -> Result<JobHandle, SubmitError> {
         let circuit_bytes = self.devices.iter().map(|device| device.circuit_bytes(request.circuit.id)).collect();
-        let deadline = request.time_limit.map(|limit| Time((self.began.elapsed() + limit).as_nanos() as u64));
+        let deadline = request.time_limit.map(|limit| {
+            let end = self.began.elapsed().saturating_add(limit).as_nanos();
+            Time(u64::try_from(end).unwrap_or(u64::MAX))
+        });
         let (ended, outcome) = bounded(1);
         let key = self.ask(|reply| Message::Submit { request, circuit_bytes, deadline, ended, reply })??;
         Ok(JobHandle { key, messages: self.messages.clone(), outcome })

@@ -11,14 +11,14 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use zkhost_cuda::{DeviceChoice, KeyDimensions};
+use zkhost_engine::Engine;
 use zkhost_engine::arena::{Arena, SlabSpec};
 use zkhost_engine::budget::Pool;
 use zkhost_engine::cuda::{CudaConfig, CudaDevice, KeySource, KeyStore};
 use zkhost_engine::device::{Device, ProverDevice};
 use zkhost_engine::failure::Outcome;
-use zkhost_engine::ids::{CircuitId, JobId, Priority};
+use zkhost_engine::ids::CircuitId;
 use zkhost_engine::scheduler::{Counters, Role};
-use zkhost_engine::{Engine, JobRequest};
 use zkhost_groth16::{Prover, ProvingKey, R1cs};
 
 struct Keys(HashMap<CircuitId, (Arc<ProvingKey>, Arc<R1cs>)>);
@@ -39,17 +39,6 @@ fn store(circuits: &[Squares]) -> Arc<KeyStore> {
         (circuit.circuit.id, (bound.key.clone(), bound.r1cs.clone()))
     };
     KeyStore::new(Arc::new(Keys(circuits.iter().map(key).collect())))
-}
-
-fn request(circuit: &Squares, job: SquaresJob) -> JobRequest {
-    JobRequest {
-        id: JobId { owner: "test".into(), name: format!("{}-{}", job.squarings, job.first) },
-        body: [0; 32],
-        circuit: circuit.circuit.clone(),
-        priority: Priority::Normal,
-        time_limit: None,
-        synthesis: Arc::new(job),
-    }
 }
 
 /// The first GPU, for one test at a time, so that its memory can be counted.
@@ -77,7 +66,7 @@ fn check(circuits: &[Squares], config_of_gpu: CudaConfig, jobs: &[(usize, u64, u
     let engine = Engine::start(config(2), vec![cuda.clone(), Arc::new(cpu)], arena.clone()).unwrap();
     let submit = |&(circuit, first, partitions): &(usize, u64, u32)| {
         let circuit = &circuits[circuit];
-        engine.submit(request(circuit, SquaresJob::new(circuit.squarings, first, partitions))).unwrap()
+        engine.submit(circuit.request(SquaresJob::new(circuit.squarings, first, partitions))).unwrap()
     };
     let handles: Vec<_> = jobs.iter().map(submit).collect();
     for (handle, &(circuit, first, _)) in handles.into_iter().zip(jobs) {
@@ -142,7 +131,7 @@ fn a_cancelled_job_leaves_the_slot_to_the_next_within_100_ms() {
     let arena = Arena::new(&[SlabSpec { node: 0, bytes: 16 << 20 }], cuda.page_lock()).unwrap();
     let engine = Engine::start(config(2), vec![cuda], arena.clone()).unwrap();
     let prove =
-        |first, partitions| engine.submit(request(&circuits[0], SquaresJob::new(1000, first, partitions))).unwrap();
+        |first, partitions| engine.submit(circuits[0].request(SquaresJob::new(1000, first, partitions))).unwrap();
     assert!(matches!(*prove(1, 2).wait().unwrap(), Outcome::Proved(_)), "the key is on the device");
     for first in 2..12 {
         let long = prove(10 * first, 500);
@@ -167,9 +156,9 @@ fn a_broken_witness_is_blamed_and_the_device_goes_on() {
     let arena = Arena::new(&[SlabSpec { node: 0, bytes: 4 << 20 }], cuda.page_lock()).unwrap();
     let engine = Engine::start(config(2), vec![cuda], arena.clone()).unwrap();
     let broken = SquaresJob { broken: true, ..SquaresJob::new(63, 1000, 2) };
-    let sentence = failure(&engine.submit(request(&circuits[0], broken)).unwrap().wait().unwrap());
+    let sentence = failure(&engine.submit(circuits[0].request(broken)).unwrap().wait().unwrap());
     assert!(sentence.contains("constraint 30 is not satisfied"), "{sentence}");
-    let outcome = engine.submit(request(&circuits[0], SquaresJob::new(63, 5, 3))).unwrap().wait().unwrap();
+    let outcome = engine.submit(circuits[0].request(SquaresJob::new(63, 5, 3))).unwrap().wait().unwrap();
     let Outcome::Proved(proved) = &*outcome else { panic!("{outcome:?}") };
     assert!(circuits[0].accepts(5, proved));
     assert_eq!(engine.usage().unwrap().1.retries, 0);

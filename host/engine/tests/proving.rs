@@ -8,14 +8,13 @@ use common::{arena, config, failure, spec};
 use squares::{Squares, SquaresJob};
 use std::sync::Arc;
 use std::time::Duration;
+use zkhost_engine::Engine;
 use zkhost_engine::arena::Arena;
 use zkhost_engine::budget::Pool;
 use zkhost_engine::device::{Device, ProverDevice};
 use zkhost_engine::failure::Outcome;
-use zkhost_engine::ids::{JobId, Priority};
 use zkhost_engine::scheduler::Role;
 use zkhost_engine::simulated::{Fault, SimulatedDevice};
-use zkhost_engine::{Engine, JobRequest};
 
 fn cpu(circuits: &[Squares], role: Role) -> Arc<dyn Device> {
     let device = ProverDevice::new("CPU", spec(1, role), Pool { capacity_bytes: 10_000, head_room_bytes: 0 });
@@ -23,22 +22,11 @@ fn cpu(circuits: &[Squares], role: Role) -> Arc<dyn Device> {
     Arc::new(device)
 }
 
-fn request(circuit: &Squares, job: SquaresJob) -> JobRequest {
-    JobRequest {
-        id: JobId { owner: "test".into(), name: format!("{}-{}", job.squarings, job.first) },
-        body: [0; 32],
-        circuit: circuit.circuit.clone(),
-        priority: Priority::Normal,
-        time_limit: None,
-        synthesis: Arc::new(job),
-    }
-}
-
 /// Run these jobs (circuit, first value, partitions) at once; every proof has to be its own.
 fn check(engine: &Engine, arena: &Arena, circuits: &[Squares], jobs: &[(usize, u64, u32)]) {
     let submit = |&(circuit, first, partitions): &(usize, u64, u32)| {
         let circuit = &circuits[circuit];
-        engine.submit(request(circuit, SquaresJob::new(circuit.squarings, first, partitions))).unwrap()
+        engine.submit(circuit.request(SquaresJob::new(circuit.squarings, first, partitions))).unwrap()
     };
     let handles: Vec<_> = jobs.iter().map(submit).collect();
     for (handle, &(circuit, first, partitions)) in handles.into_iter().zip(jobs) {
@@ -95,7 +83,7 @@ fn a_broken_witness_is_blamed_by_its_constraint_and_costs_no_other_job() {
     let arena = arena(2 << 20);
     let engine = Engine::start(config(2), vec![cpu(&circuits, Role::Primary)], arena.clone()).unwrap();
     let broken = SquaresJob { broken: true, ..SquaresJob::new(63, 1000, 2) };
-    let bad = engine.submit(request(&circuits[0], broken)).unwrap();
+    let bad = engine.submit(circuits[0].request(broken)).unwrap();
     check(&engine, &arena, &circuits, &[(0, 5, 3)]);
     assert_eq!(
         failure(&bad.wait().unwrap()),

@@ -7,12 +7,11 @@ mod squares;
 use common::{arena, config, spec};
 use squares::{Squares, SquaresJob};
 use std::sync::Arc;
+use zkhost_engine::Engine;
 use zkhost_engine::budget::Pool;
 use zkhost_engine::device::ProverDevice;
 use zkhost_engine::failure::Outcome;
-use zkhost_engine::ids::{JobId, Priority};
 use zkhost_engine::scheduler::Role;
-use zkhost_engine::{Engine, JobRequest};
 
 /// Jobs that are submitted before the first of them is waited for.
 const JOBS_AT_ONCE: u64 = 8;
@@ -46,15 +45,7 @@ fn boundless_i1648_a_thousand_jobs_in_one_process_are_proved_and_leave_memory_fl
             // The large circuit now and then: it takes as long as fifty of the others.
             let circuit = if number % 50 == 0 { 3 } else { number as usize % 3 };
             let synthesis = SquaresJob::new(circuits[circuit].squarings, 2 + number, 1);
-            let request = JobRequest {
-                id: JobId { owner: "soak".into(), name: number.to_string() },
-                body: [0; 32],
-                circuit: circuits[circuit].circuit.clone(),
-                priority: Priority::Normal,
-                time_limit: None,
-                synthesis: Arc::new(synthesis),
-            };
-            (number, circuit, engine.submit(request).unwrap())
+            (number, circuit, engine.submit(circuits[circuit].request(synthesis)).unwrap())
         });
         for (number, circuit, job) in jobs.collect::<Vec<_>>() {
             let outcome = job.wait().unwrap();

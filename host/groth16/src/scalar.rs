@@ -108,6 +108,13 @@ pub fn limbs_to_le_bytes(limbs: &Limbs) -> [u8; 32] {
     bytes
 }
 
+/// `0x` and 64 digits, big-endian: what [`parse_limbs`] reads.
+pub fn to_hex(scalar: &Scalar) -> String {
+    let mut bytes = limbs_to_le_bytes(&to_canonical(scalar));
+    bytes.reverse();
+    format!("0x{}", hex::encode(bytes))
+}
+
 /// Why a text is no number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NumberError {

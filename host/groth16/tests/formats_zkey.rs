@@ -83,8 +83,8 @@ fn co_snarks_i10_keys_of_snarkjs_give_proofs_that_their_verifying_keys_take() {
         let (publics, aux) = z[1..].split_at(r1cs.public_count as usize);
         let prover = CpuProver::new(Arc::new(key.clone()), Arc::new(r1cs)).unwrap();
         let proof = prover.prove(&Assignment::from_values(publics, aux)).unwrap();
-        if let Ok(golden) = std::panic::catch_unwind(|| fixture(&format!("bellman-golden/snarkjs-{name}.vk"))) {
-            let vk = read_vk(&golden).unwrap();
+        if ["mul2", "edge_pow2", "edge_range"].contains(&name) {
+            let vk = read_vk(&fixture(&format!("bellman-golden/snarkjs-{name}.vk"))).unwrap();
             assert_eq!((&vk.alpha_g1, &vk.ic), (&key.vk.alpha_g1, &key.vk.ic), "{name}");
             let verifier = PreparedVerifyingKey::from(&vk);
             verifier.verify(&proof, publics).unwrap();

@@ -96,10 +96,10 @@ fn compile_here(kind: Kind, component: &[u8], limits: &Limits) -> Result<Vec<u8>
             Kind::Component => engine.precompile_component(component),
             Kind::Circom => engine.precompile_module(component),
         }
-        .map_err(|error| CompileFailure::Refused(format!("the component cannot be compiled: {error:#}")))
+        .map_err(|error| CompileFailure::Refused(format!("the file cannot be compiled: {error:#}")))
     };
     catch_unwind(AssertUnwindSafe(compile)).unwrap_or_else(|_| {
-        Err(CompileFailure::Failed("the compiler panicked on this component; please report this with the file".into()))
+        Err(CompileFailure::Failed("the compiler panicked on this file; please report this with the file".into()))
     })
 }
 

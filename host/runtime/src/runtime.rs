@@ -61,7 +61,7 @@ impl Runtime {
         let refuse = |reason: String| refused(name, reason);
         check_size(component, &limits).map_err(refuse)?;
         let digest = blake3::hash(component);
-        let (compiled, warning) = self.compiled(name, Kind::Component, component, &limits, |code| {
+        let (compiled, warning) = self.compiled(name, Kind::Component, (component, digest), &limits, |code| {
             // SAFETY: `compiled` gives its own code only.
             unsafe { Component::deserialize(&self.engine, code) }
         })?;
@@ -74,10 +74,11 @@ impl Runtime {
     pub fn load_circom(&self, name: &str, module: &[u8], limits: Limits) -> Result<Circom, LoadError> {
         let refuse = |reason: String| refused(name, reason);
         check_size(module, &limits).map_err(refuse)?;
-        let (compiled, warning) = self.compiled(name, Kind::Circom, module, &limits, |code| {
-            // SAFETY: `compiled` gives its own code only.
-            unsafe { Module::deserialize(&self.engine, code) }
-        })?;
+        let (compiled, warning) =
+            self.compiled(name, Kind::Circom, (module, blake3::hash(module)), &limits, |code| {
+                // SAFETY: `compiled` gives its own code only.
+                unsafe { Module::deserialize(&self.engine, code) }
+            })?;
         let pre = circom::link(&compiled);
         let pre = pre.map_err(|error| refuse(format!("the module does not link: {error:#}")))?;
         Ok(Circom::new(name, pre, limits, warning))
@@ -93,11 +94,11 @@ impl Runtime {
         &self,
         name: &str,
         kind: Kind,
-        bytes: &[u8],
+        (bytes, digest): (&[u8], blake3::Hash),
         limits: &Limits,
         load: impl Fn(&[u8]) -> wasmtime::Result<T>,
     ) -> Result<(T, Option<String>), LoadError> {
-        let key = Key::new(blake3::hash(bytes), &self.engine);
+        let key = Key::new(digest, &self.engine);
         let cached = self.cache.as_ref().and_then(|cache| cache.load(&key, limits.native_code_bytes));
         // Code that no longer loads is as good as absent.
         if let Some(value) = cached.and_then(|code| load(&code).ok()) {

@@ -8,7 +8,7 @@ pub use jobs::{Submit, SubmitError};
 
 use crate::access::Access;
 use crate::circuits::{Blobs, Registry, RegistrySettings};
-use crate::config::{Config, Inputs};
+use crate::config::Config;
 use crate::device::CpuDevice;
 use crate::input::InputMemory;
 use crate::metrics::Metrics;
@@ -91,7 +91,7 @@ pub struct Host {
     access: Access,
     registry: Arc<Registry>,
     store: Store,
-    vault: Option<Vault>,
+    vault: Vault,
     queue: Queue,
     engine: Engine,
     metrics: Metrics,
@@ -125,13 +125,7 @@ impl Host {
         let shapes = Cache::open(&data.join("shapes"))?;
         let registry = Registry::new(runtime, shapes, blobs, settings).map_err(|cause| io(&data, cause))?;
         let registry = Arc::new(registry);
-        let vault = match config.jobs.inputs {
-            Inputs::Sealed => {
-                let key = config.jobs.input_key.clone().unwrap_or_else(|| data.join("input.key"));
-                Some(Vault::open(&key)?)
-            }
-            Inputs::Memory => None,
-        };
+        let vault = Vault::open(&config.jobs.input_key.clone().unwrap_or_else(|| data.join("input.key")))?;
         let host = Arc::new(Self {
             access: Access::new(&config.tokens),
             engine: start_engine(&config, &registry)?,

@@ -30,14 +30,16 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub(crate) struct Doorkeeper {
     router: Router,
     places: Arc<Semaphore>,
+    places_max: u32,
     head_time: Duration,
     stop: watch::Receiver<bool>,
 }
 
 impl Doorkeeper {
     pub fn new(router: Router, listen: &Listen, stop: watch::Receiver<bool>) -> Self {
-        let places = Arc::new(Semaphore::new(listen.connections_max));
-        Self { router, places, head_time: Duration::from_secs(listen.header_seconds), stop }
+        let places_max = u32::try_from(listen.connections_max).unwrap_or(u32::MAX);
+        let places = Arc::new(Semaphore::new(places_max as usize));
+        Self { router, places, places_max, head_time: Duration::from_secs(listen.header_seconds), stop }
     }
 
     /// Serve a Unix socket.
@@ -75,6 +77,11 @@ impl Doorkeeper {
                 }
             });
         }
+    }
+
+    /// Wait until no connection is left, after it was told to stop.
+    pub async fn empty(&self) {
+        let _ = self.places.acquire_many(self.places_max).await;
     }
 
     /// A place for one more connection; none once it is to stop.

@@ -1,25 +1,16 @@
 //! Public inputs as the interface and the store have them.
 
 use zkhost_groth16::Scalar;
-use zkhost_groth16::scalar::{from_canonical, limbs_from_le_bytes, limbs_to_le_bytes, to_canonical};
-
-/// `0x` and 64 digits, big-endian.
-pub fn to_hex(scalar: &Scalar) -> String {
-    let mut bytes = limbs_to_le_bytes(&to_canonical(scalar));
-    bytes.reverse();
-    format!("0x{}", hex::encode(bytes))
-}
+pub use zkhost_groth16::scalar::to_hex;
+use zkhost_groth16::scalar::{from_canonical, limbs_to_le_bytes, parse_limbs, to_canonical};
 
 /// The scalar of `0x` and up to 64 digits; a value not below the modulus is refused, never reduced.
 pub fn from_hex(text: &str) -> Result<Scalar, String> {
     let shown = || text.chars().take(80).collect::<String>();
     let digits = text.strip_prefix("0x").filter(|digits| (1..=64).contains(&digits.len()));
-    let digits = digits.ok_or_else(|| format!("`{}`: expected 0x and 1 to 64 hexadecimal digits", shown()))?;
-    let mut bytes = [0; 32];
-    hex::decode_to_slice(format!("{digits:0>64}"), &mut bytes)
-        .map_err(|_| format!("`{}`: expected hexadecimal digits after 0x", shown()))?;
-    bytes.reverse();
-    from_canonical(&limbs_from_le_bytes(&bytes))
+    let limbs = digits.and_then(|_| parse_limbs(text).ok());
+    let limbs = limbs.ok_or_else(|| format!("`{}`: expected 0x and 1 to 64 hexadecimal digits", shown()))?;
+    from_canonical(&limbs)
         .ok_or_else(|| format!("`{}` is not below the modulus r of BLS12-381's scalar field", shown()))
 }
 

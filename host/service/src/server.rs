@@ -43,6 +43,7 @@ pub struct Server {
     unix: Option<PathBuf>,
     tcp: Option<SocketAddr>,
     stop: watch::Sender<bool>,
+    keeper: Doorkeeper,
     doors: Vec<JoinHandle<()>>,
 }
 
@@ -69,9 +70,9 @@ impl Server {
         if let Some(address) = listen.tcp {
             let listener = TcpListener::bind(address).await.map_err(|cause| failed(address.to_string(), cause))?;
             tcp = listener.local_addr().ok();
-            doors.push(tokio::spawn(keeper.serve_tcp(listener, tls)));
+            doors.push(tokio::spawn(keeper.clone().serve_tcp(listener, tls)));
         }
-        Ok(Self { host, unix, tcp, stop, doors })
+        Ok(Self { host, unix, tcp, stop, keeper, doors })
     }
 
     /// The host.
@@ -97,10 +98,13 @@ impl Server {
                 let _ = ended.await;
             }
         }
+        // Whoever still waits for a disk gives up, too.
+        self.host.leave();
         self.stop.send_replace(true);
         for door in self.doors {
             let _ = tokio::time::timeout(GOODBYE, door).await;
         }
+        let _ = tokio::time::timeout(GOODBYE, self.keeper.empty()).await;
         if let Some(path) = self.unix {
             let _ = std::fs::remove_file(path);
         }

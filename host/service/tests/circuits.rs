@@ -67,6 +67,15 @@ async fn folders_are_loaded_refused_and_unloaded_as_they_come_and_go() {
     }
     assert_eq!(client.submit(&submission("out"), input().into()).await.unwrap().state, JobState::Proved);
     assert_eq!(code(client.unload("out").await), "circuit-watched");
+    // A folder that breaks keeps its circuit; one that is mended holds another one, and the old one is gone.
+    let (first, text) = (list.circuits[0].digest.clone(), data.join("circuits/good/manifest.toml"));
+    std::fs::write(&text, format!("{}memory = 3", in_folder("out"))).unwrap();
+    let list = wait_for(&client, |list| list.refused.len() == 5).await;
+    assert_eq!((list.circuits.len(), &list.circuits[0].digest), (1, &first));
+    std::fs::write(&text, format!("{}[limits]\nassign_time = 30\n", in_folder("out"))).unwrap();
+    let list = wait_for(&client, |list| list.refused.len() == 4).await;
+    assert_eq!((list.circuits.len(), list.circuits[0].limits["assign_time"]), (1, 30));
+    assert_ne!(list.circuits[0].digest, first);
     std::fs::remove_dir_all(data.join("circuits/good")).unwrap();
     wait_for(&client, |list| list.circuits.is_empty()).await;
     assert_eq!(code(client.submit(&submission("out"), input().into()).await), "no-circuit");

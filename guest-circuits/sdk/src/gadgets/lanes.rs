@@ -14,7 +14,7 @@ use super::{Allocated, WitnessWriter};
 const ALL: u32 = u32::MAX;
 
 /// 32 Booleans without the names of their variables, the least significant first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub(super) struct Lanes {
     /// The values of the Booleans.
     pub value: u32,

@@ -174,7 +174,7 @@ impl fmt::Display for ShownList {
 
 /// Run `submit`.
 pub fn submit(args: &SubmitArgs, output: Output) -> Result<()> {
-    let mut input = files::read_secret(&args.input, "the input", INPUT_BYTES_MAX)?;
+    let input = files::read_secret(&args.input, "the input", INPUT_BYTES_MAX)?;
     let metadata = args.metadata.as_deref().map(serde_json::from_str).transpose();
     let metadata = metadata.map_err(|error| Failure::new(Code::Usage, format!("--metadata is no JSON: {error}")))?;
     let submission = Submission {
@@ -186,7 +186,8 @@ pub fn submit(args: &SubmitArgs, output: Output) -> Result<()> {
         publics: args.expect_public.as_deref().map(read_publics).transpose()?,
         wait: None,
     };
-    let input = std::mem::take(&mut *input).into();
+    // Zeroed when the last part of it is dropped.
+    let input = bytes::Bytes::from_owner(input);
     args.host.ask(async |client| {
         let job = client.submit(&submission, input).await?;
         conclude(&client, job, args.wait || args.out.is_some(), args.out.as_deref(), output).await
@@ -221,6 +222,10 @@ pub fn jobs(args: &JobsArgs, output: Output) -> Result<()> {
 /// Show a job, once it has ended if that is wanted; write its proof. A job that failed fails the command.
 async fn conclude(client: &Client, job: Job, wait: bool, out: Option<&Path>, output: Output) -> Result<()> {
     let job = if wait { client.wait(&job.id).await? } else { job };
+    if wait && job.state == JobState::Cancelled {
+        let sentence = "it was cancelled and has no proof; submit it again with another --key";
+        return Err(Failure::new(Code::Busy, format!("job {}: {sentence}", job.id)).into());
+    }
     if let Some(out) = out.filter(|_| job.state != JobState::Failed) {
         let JobResult { proof, .. } = client.result(&job.id).await?;
         files::write(out, &hex::decode(proof).context("the host's answer is no hexadecimal text")?)?;

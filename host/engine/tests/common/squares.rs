@@ -1,8 +1,10 @@
 //! A real circuit with real proofs: a chain of squarings, x_{i+1} = x_i^2; the last is public.
 
 use std::sync::Arc;
+use zkhost_engine::JobRequest;
 use zkhost_engine::device::{ProverDevice, Stop};
 use zkhost_engine::failure::Proved;
+use zkhost_engine::ids::{JobId, Priority};
 use zkhost_engine::scheduler::SynthesisFault;
 use zkhost_engine::synthesis::{Circuit, Synthesis};
 use zkhost_groth16::assignment::{SegmentLimits, SegmentSink, SegmentWriter};
@@ -28,6 +30,18 @@ impl Squares {
 
     pub fn add_to(&self, device: &ProverDevice) {
         device.add(self.circuit.id, 1000, self.prover.clone());
+    }
+
+    /// A request for a job of it, named after where the job starts.
+    pub fn request(&self, job: SquaresJob) -> JobRequest {
+        JobRequest {
+            id: JobId { owner: "test".into(), name: format!("{}-{}", job.squarings, job.first) },
+            body: [0; 32],
+            circuit: self.circuit.clone(),
+            priority: Priority::Normal,
+            time_limit: None,
+            synthesis: Arc::new(job),
+        }
     }
 
     /// Whether these are the proofs of a job that started from `first`.

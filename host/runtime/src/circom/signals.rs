@@ -18,6 +18,12 @@ const FORM: &str =
 /// Room for elements at first.
 const FIRST_ROOM_ELEMENTS: usize = 64;
 
+/// Bytes of a signal's name at most, dots and indices included: every element of an array copies it.
+const NAME_BYTES_MAX: usize = 1 << 10;
+
+/// Bytes of all names together at most: each member of an object inside repeats the name that leads to it.
+const NAMES_BYTES_MAX: usize = 1 << 28;
+
 /// Elements that are zeroed when dropped, and where the list grows, the smaller one too.
 #[derive(Default)]
 struct Elements(Vec<Limbs>);
@@ -45,6 +51,8 @@ impl Drop for Elements {
 pub(super) struct Signals {
     /// A name and where its values end; they start where those before it end.
     names: Vec<(String, usize)>,
+    /// Bytes of the names so far.
+    name_bytes: usize,
     values: Elements,
 }
 
@@ -185,6 +193,13 @@ impl<'de> Visitor<'de> for At<'_> {
                 true => key,
                 false => format!("{}{}.{key}", self.name, self.indices),
             };
+            self.signals.name_bytes += name.len();
+            if name.len() > NAME_BYTES_MAX || self.signals.name_bytes > NAMES_BYTES_MAX {
+                return Err(A::Error::custom(format_args!(
+                    "the names of signals, with all that leads to them, have {NAME_BYTES_MAX} bytes each and \
+                     {NAMES_BYTES_MAX} bytes together at most; give shorter names, or arrays instead of objects"
+                )));
+            }
             let already = self.signals.names.len();
             map.next_value_seed(At { signals: &mut *self.signals, name: name.clone(), indices: String::new() })?;
             // The same name twice in a row would look like one signal.
@@ -213,6 +228,14 @@ mod tests {
         let expected =
             [("a", vec![1, 2, 3, 4]), ("p.x", vec![5]), ("p.q[0].y", vec![6]), ("p.q[1].y", vec![7]), ("e", vec![])];
         assert_eq!(found, expected.map(|(name, values)| (name.to_owned(), values)));
+    }
+
+    #[test]
+    fn names_do_not_outgrow_the_input() {
+        let long = "n".repeat(NAME_BYTES_MAX + 1);
+        for json in [format!("{{\"{long}\": 1}}"), format!("{{\"{}\": [{{\"x\": 1}}]}}", &long[1..])] {
+            assert!(check(&json).unwrap_err().contains("1024 bytes each"));
+        }
     }
 
     #[test]

@@ -112,7 +112,10 @@ impl State {
 /// What was last seen in a folder.
 struct Scanned {
     stamp: Stamp,
-    outcome: Result<Digest, String>,
+    /// The circuit that is loaded from it: the last one that could be.
+    loaded: Option<Digest>,
+    /// Why what is there now cannot be.
+    refused: Option<String>,
 }
 
 /// Changes when a file of the folder does: names, lengths and times.
@@ -142,9 +145,16 @@ impl Registry {
     /// Load the circuits that were uploaded before. What cannot be loaded any more is logged and kept for another start.
     pub fn load_uploads(&self) -> std::io::Result<()> {
         let mut named = BTreeSet::new();
+        let mut unread = false;
         for entry in std::fs::read_dir(self.settings.data.join("uploads"))? {
             let path = entry?.path();
-            let loaded = read_manifest(&path).and_then(|manifest| {
+            if path.extension().is_none_or(|extension| extension != "toml") {
+                // Half written when a host died.
+                continue;
+            }
+            let manifest = read_manifest(&path);
+            unread |= manifest.is_err();
+            let loaded = manifest.and_then(|manifest| {
                 named.extend([&manifest.component, &manifest.key].into_iter().filter_map(digest_of));
                 self.load_upload(manifest).map_err(|error| error.to_string())
             });
@@ -152,7 +162,8 @@ impl Registry {
                 tracing::error!(manifest = %path.display(), %error, "an uploaded circuit was not loaded");
             }
         }
-        self.blobs.remove_unnamed(|digest| named.contains(&digest), false)
+        // What a manifest that cannot be read names is not known, so nothing can be removed.
+        if unread { Ok(()) } else { self.blobs.remove_unnamed(|digest| named.contains(&digest), false) }
     }
 
     /// Load a circuit whose files were uploaded, and keep its manifest.
@@ -183,7 +194,16 @@ impl Registry {
     pub fn scan(&self) -> bool {
         let Some(folder) = &self.settings.folder else { return false };
         let mut found = BTreeMap::new();
-        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let entries: std::io::Result<Vec<_>> = std::fs::read_dir(folder).and_then(|entries| entries.collect());
+        let entries = match entries {
+            Ok(entries) => entries,
+            Err(error) => {
+                let sentence = "the watched folder cannot be read; its circuits stay as they are";
+                tracing::error!(folder = %folder.display(), %error, "{sentence}");
+                return false;
+            }
+        };
+        for entry in entries {
             if entry.path().join(MANIFEST_FILE).is_file() {
                 found.insert(entry.path(), stamp(&entry.path()));
             }
@@ -196,17 +216,24 @@ impl Registry {
                 continue;
             }
             changed = true;
-            let outcome = self.load_folder(&path).map(|circuit| circuit.digest()).map_err(|error| error.to_string());
-            match &outcome {
-                Ok(digest) => tracing::info!(folder = %path.display(), %digest, "circuit loaded"),
-                Err(error) => tracing::warn!(folder = %path.display(), %error, "circuit refused"),
-            }
-            let old = self.write().folders.insert(path, Scanned { stamp, outcome: outcome.clone() });
+            let (new, refused) = match self.load_folder(&path) {
+                Ok(circuit) => {
+                    tracing::info!(folder = %path.display(), digest = %circuit.digest(), "circuit loaded");
+                    (Some(circuit.digest()), None)
+                }
+                Err(error) => {
+                    tracing::warn!(folder = %path.display(), %error, "circuit refused");
+                    (None, Some(error.to_string()))
+                }
+            };
+            let mut state = self.write();
+            let old = state.folders.get(&path).and_then(|scanned| scanned.loaded);
+            state.folders.insert(path, Scanned { stamp, loaded: new.or(old), refused });
             // A folder that changed holds another circuit now. One that no longer loads leaves the old one in place.
-            if let (Some(Scanned { outcome: Ok(old), .. }), Ok(new)) = (old, outcome)
+            if let (Some(old), Some(new)) = (old, new)
                 && old != new
             {
-                self.write().retire(old);
+                state.retire(old);
             }
         }
         changed
@@ -291,9 +318,8 @@ impl Registry {
     /// For people: those that are loaded, and why others are not.
     pub fn list(&self) -> types::CircuitList {
         let circuits = self.all().iter().map(|circuit| self.describe(circuit)).collect();
-        let refused = |(path, scanned): (&PathBuf, &Scanned)| {
-            Some((path.display().to_string(), scanned.outcome.as_ref().err()?.clone()))
-        };
+        let refused =
+            |(path, scanned): (&PathBuf, &Scanned)| Some((path.display().to_string(), scanned.refused.clone()?));
         types::CircuitList { circuits, refused: self.read().folders.iter().filter_map(refused).collect() }
     }
 
@@ -330,7 +356,7 @@ impl Registry {
 
     fn forget_folder(&self, path: &Path) {
         let mut state = self.write();
-        if let Some(Scanned { outcome: Ok(digest), .. }) = state.folders.remove(path) {
+        if let Some(Scanned { loaded: Some(digest), .. }) = state.folders.remove(path) {
             state.retire(digest);
             tracing::info!(folder = %path.display(), %digest, "circuit unloaded: its folder is gone");
         }

@@ -3,6 +3,7 @@
 use super::{Host, now_ms};
 use crate::access::Identity;
 use crate::circuits::HostedCircuit;
+use crate::config::Inputs;
 use crate::input::HeldInput;
 use crate::queue::Live;
 use crate::scalars;
@@ -84,12 +85,13 @@ impl Host {
         }
         let Submit { identity, key, circuit, priority, deadline, metadata, input, .. } = submit;
         let submitted_ms = now_ms();
-        let deadline_ms = deadline.map(|deadline| submitted_ms.saturating_add(deadline.as_millis() as u64));
+        let deadline_ms =
+            deadline.map(|deadline| submitted_ms.saturating_add(deadline.as_millis() as u64).min(i64::MAX as u64));
         let job = NewJob {
             id: id.clone(),
             owner: identity.owner.to_string(),
             key,
-            body: body(&circuit, input.bytes(), pinned.as_deref()),
+            body: body(self.vault.body_hasher(), &circuit, input.bytes(), pinned.as_deref()),
             circuit: circuit.digest(),
             priority,
             submitted_ms,
@@ -97,9 +99,9 @@ impl Host {
             metadata,
             pinned_publics: pinned,
         };
-        let (sealed, kept) = match &self.vault {
-            Some(vault) => (Some(vault.seal(&id, input.bytes())), None),
-            None => (None, Some(input)),
+        let (sealed, kept) = match self.config.jobs.inputs {
+            Inputs::Sealed => (Some(self.vault.seal(&id, input.bytes())), None),
+            Inputs::Memory => (None, Some(input)),
         };
         let answer = self.store.accept(job, sealed).await.map_err(|_| StoreError::Stopped)?;
         match answer? {
@@ -191,8 +193,7 @@ fn job_id(owner: &str, key: Option<&str>) -> Result<String, SubmitError> {
     Ok(hex::encode(id))
 }
 
-fn body(circuit: &HostedCircuit, input: &[u8], pinned: Option<&str>) -> [u8; 32] {
-    let mut hasher = blake3::Hasher::new_derive_key("zkhost 2026 body of a job");
+fn body(mut hasher: blake3::Hasher, circuit: &HostedCircuit, input: &[u8], pinned: Option<&str>) -> [u8; 32] {
     hasher.update(&circuit.digest().0);
     hasher.update(&(input.len() as u64).to_le_bytes());
     hasher.update(input);

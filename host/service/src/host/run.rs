@@ -5,7 +5,7 @@ use crate::circuits::{HostedCircuit, Resident};
 use crate::queue::Live;
 use crate::scalars;
 use crate::stages::{StageTimes, TimedJob, TimedJudge};
-use crate::store::Outcome as Record;
+use crate::store::{Outcome as Record, StoreError};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -107,7 +107,7 @@ impl Host {
         stages.insert("prepare", began.elapsed().as_secs_f64() * 1e3);
         let (job, resident) = match prepared {
             Ok(prepared) => prepared,
-            Err(failed) => return failed.into(),
+            Err(end) => return end,
         };
         let times = Arc::new(StageTimes::default());
         let job = Arc::new(TimedJob { job, times: times.clone() });
@@ -124,33 +124,47 @@ impl Host {
     }
 
     /// The input, opened; the key, in memory.
-    fn prepare(&self, live: &Live, circuit: &HostedCircuit) -> Result<(ComponentJob, Arc<Resident>), Failed> {
+    fn prepare(&self, live: &Live, circuit: &HostedCircuit) -> Result<(ComponentJob, Arc<Resident>), End> {
         let input = self.input(live)?;
-        let resident = circuit.resident().map_err(|error| failed("key-unusable", error.to_string()))?;
+        let resident = circuit.resident().map_err(|error| End::from(failed("key-unusable", error.to_string())))?;
         let parts = (circuit.layout(), resident.shape.as_ref());
         let params = circuit.manifest().params.as_bytes();
         let job = ComponentJob::new(circuit.component(), params, &input, parts, Arc::new(Silent));
-        Ok((job.map_err(|error| guest_failed(&error))?, resident))
+        Ok((job.map_err(|error| End::from(guest_failed(&error)))?, resident))
     }
 
-    fn input(&self, live: &Live) -> Result<Input, Failed> {
+    fn input(&self, live: &Live) -> Result<Input, End> {
         if let Some(input) = live.take_input() {
             return Ok(input.into_bytes().into());
         }
-        let lost = |sentence: String| failed("input-lost", sentence);
-        let sealed = self.store.sealed_input(&live.id).map_err(|error| lost(error.to_string()))?;
-        let (Some(sealed), Some(vault)) = (sealed, &self.vault) else {
+        let lost = |sentence: String| End::from(failed("input-lost", sentence));
+        let Some(sealed) = self.read_store(live, || self.store.sealed_input(&live.id))? else {
             return Err(lost("its input is not in the job store; submit it again".into()));
         };
-        let mut input = vault.unseal(&live.id, &sealed).map_err(|error| lost(error.to_string()))?;
+        let mut input = self.vault.unseal(&live.id, &sealed).map_err(|error| lost(error.to_string()))?;
         Ok(std::mem::take(&mut *input).into())
+    }
+
+    /// Read from the store until that succeeds, as ends are written: no job and no proof is lost to a disk that fails for a
+    /// while.
+    fn read_store<T>(&self, live: &Live, read: impl Fn() -> Result<T, StoreError>) -> Result<T, End> {
+        loop {
+            match read() {
+                Ok(found) => return Ok(found),
+                Err(_) if live.is_cancelled() => return Err(End::Cancelled),
+                Err(_) if self.is_leaving() => return Err(End::Left),
+                Err(error) => tracing::error!(job = %live.id, %error, "the job store cannot be read; trying again"),
+            }
+            std::thread::sleep(Duration::from_secs(1));
+        }
     }
 
     fn prove(&self, live: &Live, circuit: &HostedCircuit, job: Arc<TimedJob>, resident: &Resident) -> End {
         let handle = loop {
             let judge = TimedJudge { judge: resident.circuit.judge.clone(), times: job.times.clone() };
             let request = JobRequest {
-                id: JobId { owner: live.owner.clone(), name: live.id.clone() },
+                // With its place: an id comes again once the store forgot it, and must not meet the engine's memory of it.
+                id: JobId { owner: live.owner.clone(), name: format!("{}.{}", live.id, live.seq) },
                 body: live.circuit.0,
                 circuit: synthesis::Circuit { id: circuit.engine_id(), judge: Arc::new(judge) },
                 priority: priority(live.priority),
@@ -187,9 +201,9 @@ impl Host {
 
     /// Whether the public inputs are those that the submitter expects.
     fn compare(&self, live: &Live, proved: Proved) -> End {
-        let pinned = match self.store.job(&live.id) {
+        let pinned = match self.read_store(live, || self.store.job(&live.id)) {
             Ok(row) => row.and_then(|row| row.pinned_publics),
-            Err(error) => return failed("store-failed", error.to_string()).into(),
+            Err(end) => return end,
         };
         let Some(pinned) = pinned else { return End::Proved(proved) };
         let expected: Vec<Vec<String>> = serde_json::from_str(&pinned).unwrap_or_default();

@@ -47,7 +47,7 @@ pub enum VaultError {
 #[error("its sealed input does not open; it is damaged, or the key of inputs at rest was replaced")]
 pub struct CannotOpen;
 
-/// Seals inputs.
+/// Seals inputs, and hashes them.
 pub struct Vault {
     key: Zeroizing<[u8; KEY_BYTES]>,
 }
@@ -89,6 +89,12 @@ impl Vault {
         let (salt, sealed) = sealed.split_first_chunk::<SALT_BYTES>().ok_or(CannotOpen)?;
         let payload = Payload { msg: sealed, aad: job.as_bytes() };
         self.cipher(salt).decrypt(&Nonce::default(), payload).map(Zeroizing::new).map_err(|_| CannotOpen)
+    }
+
+    /// Hashes a job's body, under a key: an input that is easily guessed is not known by its hash on disk.
+    pub fn body_hasher(&self) -> blake3::Hasher {
+        let key = Zeroizing::new(blake3::derive_key("zkhost 2026 body of a job", &*self.key));
+        blake3::Hasher::new_keyed(&key)
     }
 
     fn cipher(&self, salt: &[u8; SALT_BYTES]) -> ChaCha20Poly1305 {
