@@ -1,16 +1,19 @@
 //! The memory of one instance of a guest while it assigns a segment, whatever the size of the partition, beside the whole
-//! witness as 32-byte elements, which other provers hold: `guest_memory`.
+//! witness as 32-byte elements, which other provers hold: `guest_memory`. And how long an instance takes to open an input,
+//! beside parsing it natively: `guest_open`, in milliseconds.
 
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
-use zkhost_benches::Measurement;
+use zkhost_benches::{Measurement, milliseconds, paired, timed};
 use zkhost_groth16::Assignment;
 use zkhost_groth16::assignment::{SegmentLimits, SegmentWriter};
 use zkhost_runtime::{Circuit, Compiler, Input, Limits, Runtime};
 
 /// What every job has: labels of 14 parents in trees of 512 nodes.
 const PARENTS: u64 = 14;
+/// Times that an input is opened.
+const OPENINGS: usize = 21;
 /// Aux variables of a partition whose constraints are checked.
 const CHECKED_AUX_MAX: u64 = 1 << 22;
 
@@ -36,6 +39,7 @@ fn main() {
 
 fn measure(circuit: &Circuit, case: &str, params: &Value, guests: &Path) {
     let input = labelling(params, guests);
+    open(circuit, case, params, &input);
     let challenges = params["challenges"].as_u64().expect("a number");
     let params = params.to_string();
     let layout = circuit.plan(params.as_bytes()).expect("it plans");
@@ -66,6 +70,26 @@ fn measure(circuit: &Circuit, case: &str, params: &Value, guests: &Path) {
         peer_value: Some(mebibytes(32 * aux)),
         unit: "MiB",
         checked,
+    };
+    measurement.record().expect("results can be written");
+}
+
+/// Open an input again and again, each time in an instance of its own as every worker does.
+fn open(circuit: &Circuit, case: &str, params: &Value, json: &[u8]) {
+    let params = params.to_string();
+    let input = Input::from(json.to_vec());
+    let ours = || timed(|| circuit.open(params.as_bytes(), &input).expect("an input"));
+    let peer = || timed(|| serde_json::from_slice::<Value>(json).expect("JSON"));
+    let (ours, peer) = paired(OPENINGS, ours, peer);
+    let measurement = Measurement {
+        bench: "guest_open",
+        case: &format!("{case}, {:.1} MB", json.len() as f64 / 1e6),
+        ours: milliseconds(ours),
+        peer: Some("serde_json, native, to a value"),
+        peer_value: Some(milliseconds(peer)),
+        unit: "ms",
+        // What was opened is assigned and checked below.
+        checked: true,
     };
     measurement.record().expect("results can be written");
 }

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use serde::Deserialize;
 use zkhost_guest::gadgets::poseidon::Poseidon;
+use zkhost_guest::input::{element, expect_count};
 use zkhost_guest::{Error, Fr, HexBytes};
 
 use crate::PathValues;
@@ -131,19 +132,4 @@ impl Level {
         children.insert(self.position, node);
         Ok(children)
     }
-}
-
-fn expect_count(field: &str, found: usize, expected: usize) -> Result<(), Error> {
-    if found == expected {
-        return Ok(());
-    }
-    Err(Error::BadInput(format!("field `{field}`: a list of {expected} was expected, not of {found}")))
-}
-
-fn element(field: &str, bytes: &HexBytes<32>) -> Result<Fr, Error> {
-    Fr::from_le_bytes(&bytes.0).ok_or_else(|| {
-        Error::BadInput(format!(
-            "field `{field}`: a scalar of BLS12-381 below its modulus, little-endian, was expected"
-        ))
-    })
 }

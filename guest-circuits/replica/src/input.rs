@@ -1,6 +1,9 @@
 //! Inputs. Elements are 32 little-endian bytes in hexadecimal.
+//!
+//! A job's input is kept as text, of which every segment parses its own challenge.
 
 use serde::Deserialize;
+use zkhost_guest::input::{Part, RawValue, Text, element, expect_count};
 use zkhost_guest::{Error, Fr, HexBytes};
 
 use crate::params::{Params, TREE_ARITY};
@@ -8,51 +11,78 @@ use crate::params::{Params, TREE_ARITY};
 /// What a job is about.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Input {
+struct Outline<'a> {
     /// What the replica is bound to, below 2^254; public.
-    pub replica_id: HexBytes<32>,
+    replica_id: HexBytes<32>,
     /// The root of the tree of columns.
-    pub column_root: HexBytes<32>,
+    column_root: HexBytes<32>,
     /// The root of the tree of the replica.
-    pub replica_root: HexBytes<32>,
-    /// The challenges of each partition.
-    pub partitions: Vec<Vec<Challenge>>,
+    replica_root: HexBytes<32>,
+    /// The challenges of each partition, each a [`Challenge`].
+    #[serde(borrow)]
+    partitions: Vec<Vec<&'a RawValue>>,
 }
 
 /// A node that is opened.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Challenge {
+struct Challenge {
     /// The node; public.
-    pub node: u64,
+    node: u64,
     /// What its last label hides.
-    pub data: HexBytes<32>,
+    data: HexBytes<32>,
     /// Its path in the tree of columns: on each level, from the leaf up, the seven siblings.
-    pub column_path: Vec<Vec<HexBytes<32>>>,
+    column_path: Vec<Vec<HexBytes<32>>>,
     /// Its path in the tree of the replica.
-    pub replica_path: Vec<Vec<HexBytes<32>>>,
+    replica_path: Vec<Vec<HexBytes<32>>>,
     /// Its parents: of its own layer, then of the layer before.
-    pub parents: Vec<Parent>,
+    parents: Vec<Parent>,
 }
 
 /// A parent of a node.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Parent {
+struct Parent {
     /// The node; public.
-    pub node: u64,
+    node: u64,
     /// Its labels, one a layer, below 2^254.
-    pub labels: Vec<HexBytes<32>>,
+    labels: Vec<HexBytes<32>>,
     /// Its path in the tree of columns.
-    pub column_path: Vec<Vec<HexBytes<32>>>,
+    column_path: Vec<Vec<HexBytes<32>>>,
+}
+
+/// The nodes of a [`Challenge`], whose other fields the segment that opens it looks at.
+#[derive(Deserialize)]
+struct Nodes {
+    node: u64,
+    parents: Vec<ParentNode>,
+}
+
+/// The node of a [`Parent`].
+#[derive(Deserialize)]
+struct ParentNode {
+    node: u64,
 }
 
 /// The values of a job.
 pub(crate) struct Values {
+    pub common: CommonValues,
+    challenges: Challenges,
+}
+
+/// Values that all partitions share.
+pub(crate) struct CommonValues {
     pub replica_id: [u64; 4],
     pub column_root: Fr,
     pub replica_root: Fr,
-    pub partitions: Vec<Vec<ChallengeValues>>,
+}
+
+/// Where the values of challenges come from.
+enum Challenges {
+    /// An input, and where the challenges of each partition stand in it.
+    Text(Text, Vec<Vec<Part>>),
+    /// None: every number is two.
+    Twos,
 }
 
 /// The values of a challenge.
@@ -76,43 +106,66 @@ pub(crate) struct ParentValues {
 pub(crate) type Path = Vec<[Fr; TREE_ARITY - 1]>;
 
 impl Values {
-    /// Values for one partition, of no labelling, but enough to measure its segments. None is 0 or 1.
-    pub(crate) fn twos(params: &Params) -> Self {
+    /// Values of no labelling, but enough to measure segments. None is 0 or 1.
+    pub fn twos() -> Self {
         let two = Fr::from(2);
-        let path = || vec![[two; TREE_ARITY - 1]; params.depth];
-        let parent = |_| ParentValues { node: 2, labels: vec![[2, 0, 0, 0]; params.layers], column_path: path() };
-        let challenge = |_| ChallengeValues {
-            node: 2,
-            data: two,
-            column_path: path(),
-            replica_path: path(),
-            parents: (0..params.parents()).map(parent).collect(),
-        };
-        Values {
-            replica_id: [2, 0, 0, 0],
-            column_root: two,
-            replica_root: two,
-            partitions: vec![(0..params.challenges).map(challenge).collect()],
+        let common = CommonValues { replica_id: [2, 0, 0, 0], column_root: two, replica_root: two };
+        Values { common, challenges: Challenges::Twos }
+    }
+
+    /// The values of an input, if it has the form that the parameters ask for as far as challenges. That it is true is left
+    /// to the constraints.
+    pub fn open(text: Text, params: &Params) -> Result<Self, Error> {
+        let outline: Outline<'_> = text.parse()?;
+        expect_count("partitions", outline.partitions.len(), params.partitions as usize)?;
+        for (i, challenges) in outline.partitions.iter().enumerate() {
+            expect_count(&format!("partitions[{i}]"), challenges.len(), params.challenges as usize)?;
         }
+        let common = CommonValues {
+            replica_id: bits("replica_id", &outline.replica_id)?,
+            column_root: element("column_root", &outline.column_root)?,
+            replica_root: element("replica_root", &outline.replica_root)?,
+        };
+        let parts = |challenges: &Vec<&RawValue>| challenges.iter().map(|challenge| text.part(challenge)).collect();
+        let parts = outline.partitions.iter().map(parts).collect();
+        Ok(Values { common, challenges: Challenges::Text(text, parts) })
+    }
+
+    /// The values of a challenge of a partition.
+    pub fn challenge(&self, partition: u32, index: u32, params: &Params) -> Result<ChallengeValues, Error> {
+        match &self.challenges {
+            Challenges::Text(text, parts) => {
+                let field = format!("partitions[{partition}][{index}]");
+                let part = &parts[partition as usize][index as usize];
+                text.parse_part::<Challenge>(part, &field)?.values(&field, params)
+            }
+            Challenges::Twos => Ok(ChallengeValues::twos(params)),
+        }
+    }
+
+    /// The nodes of a challenge of a partition: its own, then its parents.
+    pub fn nodes(&self, partition: u32, index: u32, params: &Params) -> Result<Vec<u64>, Error> {
+        let Challenges::Text(text, parts) = &self.challenges else { return Ok(vec![2; 1 + params.parents()]) };
+        let field = format!("partitions[{partition}][{index}]");
+        let nodes: Nodes = text.parse_part(&parts[partition as usize][index as usize], &field)?;
+        expect_count(&format!("{field}.parents"), nodes.parents.len(), params.parents())?;
+        let parents = nodes.parents.iter().enumerate();
+        let parents = parents.map(|(i, parent)| node(&format!("{field}.parents[{i}]"), parent.node, params));
+        std::iter::once(node(&field, nodes.node, params)).chain(parents).collect()
     }
 }
 
-impl Input {
-    /// The values, if the input has the form that the parameters ask for. That it is true is left to the constraints.
-    pub(crate) fn values(self, params: &Params) -> Result<Values, Error> {
-        expect_count("partitions", self.partitions.len(), params.partitions as usize)?;
-        let partition = |(i, challenges): (usize, Vec<Challenge>)| {
-            let field = format!("partitions[{i}]");
-            expect_count(&field, challenges.len(), params.challenges as usize)?;
-            let challenge = |(i, challenge): (usize, Challenge)| challenge.values(&format!("{field}[{i}]"), params);
-            challenges.into_iter().enumerate().map(challenge).collect()
-        };
-        Ok(Values {
-            replica_id: bits("replica_id", &self.replica_id)?,
-            column_root: element("column_root", &self.column_root)?,
-            replica_root: element("replica_root", &self.replica_root)?,
-            partitions: self.partitions.into_iter().enumerate().map(partition).collect::<Result<_, _>>()?,
-        })
+impl ChallengeValues {
+    fn twos(params: &Params) -> Self {
+        let path = || vec![[Fr::from(2); TREE_ARITY - 1]; params.depth];
+        let parent = |_| ParentValues { node: 2, labels: vec![[2, 0, 0, 0]; params.layers], column_path: path() };
+        ChallengeValues {
+            node: 2,
+            data: Fr::from(2),
+            column_path: path(),
+            replica_path: path(),
+            parents: (0..params.parents()).map(parent).collect(),
+        }
     }
 }
 
@@ -162,18 +215,6 @@ fn path(field: &str, levels: &[Vec<HexBytes<32>>], params: &Params) -> Result<Pa
         Ok(elements)
     };
     levels.iter().enumerate().map(level).collect()
-}
-
-fn expect_count(field: &str, found: usize, expected: usize) -> Result<(), Error> {
-    if found == expected {
-        return Ok(());
-    }
-    Err(Error::BadInput(format!("field `{field}`: a list of {expected} was expected, not of {found}")))
-}
-
-fn element(field: &str, bytes: &HexBytes<32>) -> Result<Fr, Error> {
-    let expected = "a scalar of BLS12-381 below its modulus, little-endian, was expected";
-    Fr::from_le_bytes(&bytes.0).ok_or_else(|| Error::BadInput(format!("field `{field}`: {expected}")))
 }
 
 /// The limbs of a number below 2^254.

@@ -16,11 +16,11 @@ use zkhost_guest::bellpepper_core::num::AllocatedNum;
 use zkhost_guest::bellpepper_core::{ConstraintSystem, Index, SynthesisError, Variable};
 use zkhost_guest::gadgets::WordPass;
 use zkhost_guest::gadgets::poseidon::Poseidon;
+use zkhost_guest::input::Text;
 use zkhost_guest::{Circuit, Error, Fr, Info, Plan, Scope, Synthesis};
 
 use challenge::{Challenge, Common};
-pub use input::{Challenge as ChallengeInput, Input, Parent};
-use input::{ChallengeValues, Values};
+use input::Values;
 pub use params::{Params, TREE_ARITY};
 
 /// Public inputs before those of challenges: the one, the commitment and the replica's name.
@@ -38,7 +38,7 @@ pub struct Replica {
 impl Circuit for Replica {
     type Field = Fr;
     type Params = Params;
-    type Input = Input;
+    type Input = Text;
 
     fn info() -> Info {
         Info {
@@ -57,7 +57,7 @@ impl Circuit for Replica {
         // Challenges after the first two are like the second.
         let counted = Params { challenges: params.challenges.min(2), ..params.clone() };
         let mut circuit = Replica::blank(&counted)?;
-        circuit.values = Some(Values::twos(&counted));
+        circuit.values = Some(Values::twos());
         let measure = |segments| Synthesis::measure(|cs| circuit.synthesize(Scope { partition: 0, segments }, cs));
         let mut segments = vec![measure(0..1)?; params.challenges as usize];
         if params.challenges > 1 {
@@ -78,36 +78,37 @@ impl Circuit for Replica {
         })
     }
 
-    fn open(params: &Params, input: Input) -> Result<Self, Error> {
+    fn open(params: &Params, input: Text) -> Result<Self, Error> {
         let mut circuit = Replica::blank(params)?;
-        circuit.values = Some(input.values(params)?);
+        circuit.values = Some(Values::open(input, params)?);
         Ok(circuit)
     }
 
     fn synthesize(&self, scope: Scope, cs: &mut Synthesis<'_, Fr>) -> Result<(), Error> {
-        Ok(self.constrain(scope, cs)?)
+        self.constrain(scope, cs)
     }
 }
 
 impl Replica {
     /// The circuit in any constraint system.
-    pub fn constrain<CS>(&self, scope: Scope, cs: &mut CS) -> Result<(), SynthesisError>
+    pub fn constrain<CS>(&self, scope: Scope, cs: &mut CS) -> Result<(), Error>
     where
         CS: ConstraintSystem<Fr, Root = CS> + WordPass,
     {
-        let challenges = self.values.as_ref().map(|values| &values.partitions[scope.partition as usize][..]);
         if scope.is_first() {
-            self.commitment(cs, challenges)?;
+            self.commitment(cs, scope.partition)?;
         }
         for index in scope.segments {
             let first = COMMON_INPUTS + index as usize * self.nodes_of_challenge();
             let input = |i| Variable::new_unchecked(Index::Input(i));
+            let read = |values: &Values| values.challenge(scope.partition, index, &self.params);
+            let values = self.values.as_ref().map(read).transpose()?;
             let challenge = Challenge {
                 params: &self.params,
                 column_hasher: &self.column_hasher,
                 tree_hasher: &self.tree_hasher,
-                replica_id: self.values.as_ref().map(|values| &values.replica_id),
-                values: challenges.map(|challenges| &challenges[index as usize]),
+                replica_id: self.values.as_ref().map(|values| &values.common.replica_id),
+                values: values.as_ref(),
                 common: Common {
                     replica_id: input(2),
                     // The first variables of the first segment.
@@ -127,12 +128,12 @@ impl Replica {
     }
 
     /// The roots, the commitment to them, and all public inputs.
-    fn commitment<CS>(&self, cs: &mut CS, challenges: Option<&[ChallengeValues]>) -> Result<(), SynthesisError>
+    fn commitment<CS>(&self, cs: &mut CS, partition: u32) -> Result<(), Error>
     where
         CS: ConstraintSystem<Fr, Root = CS> + WordPass,
     {
-        let values = self.values.as_ref();
-        let roots = values.map(|values| [values.column_root, values.replica_root]);
+        let common = self.values.as_ref().map(|values| &values.common);
+        let roots = common.map(|values| [values.column_root, values.replica_root]);
         let mut allocate = |name, index: usize| {
             AllocatedNum::alloc(cs.namespace(|| name), || {
                 roots.map(|roots| roots[index]).ok_or(SynthesisError::AssignmentMissing)
@@ -141,13 +142,14 @@ impl Replica {
         let roots = vec![allocate("column root", 0)?, allocate("replica root", 1)?];
         let commitment = self.root_hasher.hash_allocated(cs.namespace(|| "commitment"), roots)?;
         commitment.inputize(cs.namespace(|| "commitment is public"))?;
-        let id = values.and_then(|values| Fr::from_canonical(values.replica_id));
+        let id = common.and_then(|values| Fr::from_canonical(values.replica_id));
         cs.alloc_input(|| "replica id", || id.ok_or(SynthesisError::AssignmentMissing))?;
-        for challenge in 0..self.params.challenges as usize {
-            let values = challenges.map(|challenges| &challenges[challenge]);
+        for challenge in 0..self.params.challenges {
+            let read = |values: &Values| values.nodes(partition, challenge, &self.params);
+            let nodes = self.values.as_ref().map(read).transpose()?;
             for i in 0..self.nodes_of_challenge() {
-                let node = values.map(|values| if i == 0 { values.node } else { values.parents[i - 1].node });
-                cs.alloc_input(|| "node", || node.map(Fr::from).ok_or(SynthesisError::AssignmentMissing))?;
+                let node = nodes.as_ref().map(|nodes| Fr::from(nodes[i]));
+                cs.alloc_input(|| "node", || node.ok_or(SynthesisError::AssignmentMissing))?;
             }
         }
         Ok(())

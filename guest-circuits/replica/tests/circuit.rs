@@ -7,6 +7,7 @@ use graph::Labelling;
 use reference_synthesis::Reference;
 use replica::{Params, Replica};
 use serde_json::{Value, json};
+use zkhost_guest::input::{ReadInput, Text};
 use zkhost_guest::{Circuit, Error, Fr, Scope, native};
 
 const EXAMPLE_PARAMS: &str = include_str!("../example-params.json");
@@ -22,7 +23,9 @@ fn check(params: &Params) {
     let input = Labelling::new(params, 3).input();
     let run = run(params, &input).expect("a run");
     assert_eq!(run.first_unsatisfied(), None, "{params:?}");
-    let circuit = Replica::open(params, serde_json::from_value(input).expect("an input")).expect("a circuit");
+    let input = input.to_string();
+    let text = Text::read(input.as_bytes(), input.len() as u64).expect("a text");
+    let circuit = Replica::open(params, text).expect("a circuit");
     for partition in 0..params.partitions {
         let mut reference = Reference::default();
         circuit.constrain(Scope { partition, segments: 0..params.challenges }, &mut reference).expect("a synthesis");
@@ -122,5 +125,17 @@ fn bad_inputs_are_refused_by_name() {
     check_refused(
         |input| input["partitions"][0][0]["replica_path"][0][6] = "f".repeat(64).into(),
         "field `partitions[0][0].replica_path[0][6]`: a scalar of BLS12-381 below its modulus, little-endian, was expected",
+    );
+    check_refused(
+        |input| input["partitions"][0][1]["parents"][1]["node"] = json!("3"),
+        "field `partitions[0][1].parents[1].node`: invalid type, expected u64",
+    );
+    check_refused(
+        |input| input["partitions"][0][1]["parents"][1]["more"] = json!(3),
+        "field `partitions[0][1].parents[1].more`: unknown field `more`, expected one of `node`, `labels`, `column_path`",
+    );
+    check_refused(
+        |input| input["partitions"][0][0] = json!([]),
+        "field `partitions[0][0]`: invalid length 0, expected struct Nodes with 2 elements",
     );
 }

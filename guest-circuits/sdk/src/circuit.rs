@@ -5,6 +5,7 @@ use std::ops::Range;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use crate::input::ReadInput;
 use crate::{Error, Synthesis};
 
 /// A circuit: one rank-1 constraint system over the scalar field of BLS12-381, and how to assign it from an input.
@@ -20,8 +21,9 @@ pub trait Circuit: Sized + 'static {
     /// The parameters: what the constraint system depends on. Use [`NoParams`] if there are none. Mark the type
     /// `#[serde(deny_unknown_fields, default)]`.
     type Params: DeserializeOwned + Default;
-    /// The input: what a proof is about, public and secret. Mark the type `#[serde(deny_unknown_fields)]`.
-    type Input: DeserializeOwned;
+    /// The input: what a proof is about, public and secret. Mark the type `#[serde(deny_unknown_fields)]`. Circuits of many
+    /// partitions take [`input::Text`](crate::input::Text), of which a segment parses what it needs.
+    type Input: ReadInput;
 
     /// What a person reads about the circuit.
     fn info() -> Info;

@@ -68,11 +68,12 @@ pub struct OpenJob<C>(job::Job<C>);
 impl<C: Circuit> contract::GuestJob for OpenJob<C> {
     fn open(params: Vec<u8>, input: &source::Blob) -> Result<contract::Job, contract::Error> {
         let reader = BufReader::with_capacity(READ_BYTES, HostInput { blob: input, offset: 0 });
-        Ok(contract::Job::new(OpenJob(job::Job::<C>::open(&params, reader)?)))
+        Ok(contract::Job::new(OpenJob(job::Job::<C>::open(&params, reader, input.size())?)))
     }
 
     fn assign(&self, partition: u32, segment: u32, out: &sink::Witness) -> Result<(), contract::Error> {
-        Ok(self.0.assign(partition, segment, &mut HostWitness(out))?)
+        self.0.assign(partition, segment, &mut HostWitness(out))?;
+        Ok(())
     }
 }
 
@@ -138,6 +139,19 @@ impl Read for HostInput<'_> {
         buffer[..bytes.len()].copy_from_slice(&bytes);
         self.offset += bytes.len() as u64;
         Ok(bytes.len())
+    }
+
+    /// Pieces of one size take the same memory one after the other.
+    fn read_to_end(&mut self, text: &mut Vec<u8>) -> std::io::Result<usize> {
+        let before = text.len();
+        loop {
+            let bytes = self.blob.read(self.offset, READ_BYTES as u32);
+            if bytes.is_empty() {
+                return Ok(text.len() - before);
+            }
+            text.extend_from_slice(&bytes);
+            self.offset += bytes.len() as u64;
+        }
     }
 }
 

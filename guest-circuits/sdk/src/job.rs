@@ -2,6 +2,7 @@
 
 use std::io::Read;
 
+use crate::input::ReadInput;
 use crate::json;
 use crate::shape::ShapeRecorder;
 use crate::sink::{ShapeSink, WitnessSink};
@@ -27,44 +28,28 @@ pub fn record_shape<C: Circuit>(params: &[u8], names: bool, sink: &mut dyn Shape
     }
 }
 
-/// One input, opened: parsed and checked, ready to assign.
+/// One input, opened: parsed and checked, ready to assign. It knows no plan, which may take longer to make than a segment:
+/// who asks for segments has made it once for all jobs, asks for those in it, and compares their numbers of variables.
 pub struct Job<C> {
     circuit: C,
-    plan: Plan,
 }
 
 impl<C: Circuit> Job<C> {
-    /// Parse and check an input: JSON.
-    pub fn open(params: &[u8], input: impl Read) -> Result<Self, Error> {
+    /// Parse and check an input: JSON of so many bytes.
+    pub fn open(params: &[u8], input: impl Read, input_bytes: u64) -> Result<Self, Error> {
         let params = json::params(params)?;
-        let plan = C::plan(&params)?;
-        let circuit = C::open(&params, json::input(input)?)?;
-        Ok(Job { circuit, plan })
+        Ok(Job { circuit: C::open(&params, C::Input::read(input, input_bytes)?)? })
     }
 
-    /// Write the assignment of one segment of one partition; both count from 0.
-    pub fn assign(&self, partition: u32, segment: u32, sink: &mut dyn WitnessSink) -> Result<(), Error> {
-        let Some(range) = self.plan.segments.get(segment as usize).filter(|_| partition < self.plan.partitions) else {
-            return Err(Error::Internal(format!(
-                "asked for segment {segment} of partition {partition}; the plan has {} partitions of {} segments",
-                self.plan.partitions,
-                self.plan.segments.len()
-            )));
-        };
-        let mut cs = Synthesis::new(Pass::Witness(WitnessWriter::new(sink, range.first_aux, segment == 0)));
+    /// Write the assignment of one segment of one partition; both count from 0. Returns the number of aux variables.
+    pub fn assign(&self, partition: u32, segment: u32, sink: &mut dyn WitnessSink) -> Result<u64, Error> {
+        let mut cs = Synthesis::new(Pass::Witness(WitnessWriter::new(sink, segment == 0)));
         let result = self.circuit.synthesize(Scope { partition, segments: segment..segment + 1 }, &mut cs);
         let Pass::Witness(witness) = cs.into_pass() else { unreachable!("a synthesis keeps its pass") };
-        if let Err(error) = result {
+        match result {
+            Ok(()) => witness.finish(),
             // A gadget that was stopped half way says something of its own; the cause is what counts.
-            return Err(witness.stopped().unwrap_or(error));
+            Err(error) => Err(witness.stopped().unwrap_or(error)),
         }
-        let written = witness.finish()?;
-        if range.aux_count != 0 && written != range.aux_count {
-            return Err(Error::Internal(format!(
-                "segment {segment} allocated {written} aux variables; the plan says {}",
-                range.aux_count
-            )));
-        }
-        Ok(())
     }
 }

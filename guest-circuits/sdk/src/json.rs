@@ -2,9 +2,10 @@
 //!
 //! As everywhere in serde, a list of an object's values in the order of its fields stands for the object.
 
+use std::fmt;
 use std::io::Read;
 
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use crate::Error;
@@ -14,21 +15,41 @@ pub(crate) fn params<P: DeserializeOwned + Default>(json: &[u8]) -> Result<P, Er
     if json.is_empty() {
         return Ok(P::default());
     }
-    parse(json).map_err(Error::BadParams)
+    parse("", &mut serde_json::Deserializer::from_slice(json)).map_err(Error::BadParams)
 }
 
 /// Parse an input as it is read.
 pub(crate) fn input<I: DeserializeOwned>(json: impl Read) -> Result<I, Error> {
-    parse(json).map_err(Error::BadInput)
+    parse("", &mut serde_json::Deserializer::from_reader(json)).map_err(Error::BadInput)
 }
 
-fn parse<T: DeserializeOwned>(json: impl Read) -> Result<T, String> {
-    let mut deserializer = serde_json::Deserializer::from_reader(json);
-    let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
-        let path = error.path().to_string();
-        let sentence = without_value(&error.into_inner().to_string());
+/// Parse what an input has at a field, or the whole of it if the field has no name.
+pub(crate) fn part<'de, T: Deserialize<'de>>(field: &str, json: &'de [u8]) -> Result<T, Error> {
+    parse(field, &mut serde_json::Deserializer::from_slice(json)).map_err(Error::BadInput)
+}
+
+fn parse<'de, T: Deserialize<'de>, R: serde_json::de::Read<'de>>(
+    field: &str,
+    deserializer: &mut serde_json::Deserializer<R>,
+) -> Result<T, String> {
+    let is_part = !field.is_empty();
+    let value = serde_path_to_error::deserialize(&mut *deserializer).map_err(|error| {
         // "." is the whole, and "?" what ended before it had a name.
-        if path == "." || path.contains('?') { sentence } else { format!("field `{path}`: {sentence}") }
+        let path = error.path().to_string();
+        let field = match &path[..] {
+            path if path == "." || path.contains('?') => field.to_string(),
+            path if field.is_empty() || path.starts_with('[') => format!("{field}{path}"),
+            path => format!("{field}.{path}"),
+        };
+        let error = error.into_inner();
+        let mut sentence = error.to_string();
+        if is_part {
+            // Lines would count from the part's beginning.
+            let place = format!(" at line {} column {}", error.line(), error.column());
+            sentence.truncate(sentence.strip_suffix(&place).map_or(sentence.len(), str::len));
+        }
+        let sentence = without_value(&sentence);
+        if field.is_empty() { sentence } else { format!("field `{field}`: {sentence}") }
     })?;
     deserializer.end().map_err(|_| "one JSON value was expected; more follows it".to_string())?;
     Ok(value)
@@ -52,14 +73,24 @@ pub struct HexBytes<const N: usize>(pub [u8; N]);
 
 impl<'de, const N: usize> Deserialize<'de> for HexBytes<N> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        let bytes = decode_hex(&text).ok_or_else(|| {
-            serde::de::Error::custom(format!(
-                "{N} bytes as {} hexadecimal digits, without prefix, were expected",
-                2 * N
-            ))
-        })?;
-        Ok(HexBytes(bytes))
+        struct HexVisitor<const N: usize>;
+
+        impl<const N: usize> Visitor<'_> for HexVisitor<N> {
+            type Value = HexBytes<N>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Self::Value, E> {
+                decode_hex(text).map(HexBytes).ok_or_else(|| {
+                    E::custom(format!("{N} bytes as {} hexadecimal digits, without prefix, were expected", 2 * N))
+                })
+            }
+        }
+
+        // No string is made of what is read at once.
+        deserializer.deserialize_str(HexVisitor)
     }
 }
 

@@ -55,6 +55,7 @@ pub mod export;
 pub mod fr;
 #[cfg(feature = "gadgets")]
 pub mod gadgets;
+pub mod input;
 pub mod job;
 mod json;
 pub mod native;

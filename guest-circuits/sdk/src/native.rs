@@ -76,17 +76,18 @@ pub fn record_shape<C: Circuit>(params: &[u8]) -> Result<Shape, Error> {
 pub fn run<C: Circuit>(params: &[u8], input: &[u8]) -> Result<Run, Error> {
     let plan = job::plan::<C>(params)?;
     let shape = record_shape::<C>(params)?;
-    let job = job::Job::<C>::open(params, input)?;
+    let job = job::Job::<C>::open(params, input, input.len() as u64)?;
     let mut assignments = Vec::new();
     for partition in 0..plan.partitions {
         let mut assignment = Assignment::default();
         for (index, segment) in plan.segments.iter().enumerate() {
             let aux_count = if segment.aux_count == 0 { shape.counts.aux } else { segment.aux_count };
             let mut sink = MemoryWitness { assignment: &mut assignment, aux_left: aux_count };
-            job.assign(partition, index as u32, &mut sink)?;
-            if sink.aux_left != 0 {
-                let left = sink.aux_left;
-                return Err(Error::Internal(format!("segment {index} left {left} aux variables without a value")));
+            let written = job.assign(partition, index as u32, &mut sink)?;
+            if written != aux_count {
+                return Err(Error::Internal(format!(
+                    "segment {index} allocated {written} aux variables; the plan says {aux_count}"
+                )));
             }
         }
         assignments.push(assignment);
@@ -105,7 +106,7 @@ pub fn gadget<F>(
     shape.counts = recorder.finish()?;
     let mut assignment = Assignment::default();
     let mut sink = MemoryWitness { assignment: &mut assignment, aux_left: shape.counts.aux };
-    let mut cs = Synthesis::new(Pass::Witness(WitnessWriter::new(&mut sink, 0, true)));
+    let mut cs = Synthesis::new(Pass::Witness(WitnessWriter::new(&mut sink, true)));
     synthesize(&mut cs)?;
     let Pass::Witness(writer) = cs.into_pass() else { unreachable!("a synthesis keeps its pass") };
     writer.finish()?;

@@ -55,7 +55,7 @@ impl<'a, F> Synthesis<'a, F> {
     /// bit is neither 0 nor 1, the segment's `max_full` is what any values need.
     pub fn measure(synthesize: impl FnOnce(&mut Synthesis<'_, F>) -> Result<(), Error>) -> Result<Segment, Error> {
         let mut discard = Discard;
-        let mut cs = Synthesis::new(Pass::Witness(WitnessWriter::new(&mut discard, 0, true)));
+        let mut cs = Synthesis::new(Pass::Witness(WitnessWriter::new(&mut discard, true)));
         synthesize(&mut cs)?;
         let Pass::Witness(witness) = cs.into_pass() else { unreachable!("a synthesis keeps its pass") };
         let max_full = witness.full_count();

@@ -23,7 +23,6 @@ pub struct WitnessWriter<'a> {
     bit: u32,
     public_elements: Vec<u64>,
     publics: u64,
-    first_aux: u64,
     aux: u64,
     full_count: u64,
     /// Whether this is the partition's first segment, which writes the public inputs.
@@ -32,7 +31,7 @@ pub struct WitnessWriter<'a> {
 }
 
 impl<'a> WitnessWriter<'a> {
-    pub(crate) fn new(sink: &'a mut dyn WitnessSink, first_aux: u64, is_first: bool) -> Self {
+    pub(crate) fn new(sink: &'a mut dyn WitnessSink, is_first: bool) -> Self {
         WitnessWriter {
             sink,
             masks: Vec::with_capacity(CHUNK_WORDS),
@@ -42,7 +41,6 @@ impl<'a> WitnessWriter<'a> {
             bit: 0,
             public_elements: Vec::new(),
             publics: 0,
-            first_aux,
             aux: 0,
             full_count: 0,
             is_first,
@@ -50,9 +48,10 @@ impl<'a> WitnessWriter<'a> {
         }
     }
 
-    /// The aux variable that the next call appends.
+    /// The aux variable that the next call appends, counted from the segment's first: numbers are for constraints, which
+    /// this pass has none of.
     pub fn next_aux(&self) -> usize {
-        (self.first_aux + self.aux) as usize
+        self.aux as usize
     }
 
     /// How many of the aux variables travel as elements.

@@ -183,18 +183,6 @@ fn a_variable_without_a_value_is_refused() {
     assert_eq!(error, Error::Internal("a variable has no value; `open` must give every variable one".into()));
 }
 
-#[test]
-fn a_segment_or_partition_beyond_the_plan_is_refused() {
-    let job = job::Job::<with_bellman::Values>::open(b"", input(&[0; 130]).as_bytes()).expect("a job");
-    for (partition, segment) in [(1, 0), (0, 1)] {
-        let error = job.assign(partition, segment, &mut Stops).expect_err("a refusal");
-        assert!(
-            matches!(&error, Error::Internal(text) if text.contains("the plan has 1 partitions of 1 segments")),
-            "{error}"
-        );
-    }
-}
-
 /// A host that asks to stop at the first chance.
 struct Stops;
 
@@ -211,7 +199,8 @@ impl WitnessSink for Stops {
 #[test]
 fn a_circuit_that_is_asked_to_stop_returns_cancelled() {
     let params = br#"{"bits": 100000}"#;
-    let job = job::Job::<with_bellman::Values>::open(params, input(&vec![2; 100_000]).as_bytes()).expect("a job");
+    let input = input(&vec![2; 100_000]);
+    let job = job::Job::<with_bellman::Values>::open(params, input.as_bytes(), input.len() as u64).expect("a job");
     assert_eq!(job.assign(0, 0, &mut Stops), Err(Error::Cancelled));
 }
 
