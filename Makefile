@@ -22,7 +22,7 @@ demo: guests sapling-keys ## Prove and verify Zcash Sapling Spend and Output, fr
 	scripts/demo.sh
 
 .PHONY: test
-test: lint wasm-toolchain sapling-keys circom-peers ## Everything CI runs: format, lints, all tests.
+test: lint wasm-toolchain sapling-keys circom-peers chromium ## Everything CI runs: format, lints, all tests.
 	cargo test --workspace --locked --no-run
 	ZKHOST=target/debug/zkhost scripts/build-guests.sh
 	cargo test --workspace --locked
@@ -56,6 +56,10 @@ sapling-keys: ## Write the Zcash ceremony keys to build/sapling.
 .PHONY: circom-peers
 circom-peers: ## circom, circomlib and snarkjs from npm, and the circuits of tests/circom compiled.
 	scripts/circom-peers.sh
+
+.PHONY: chromium
+chromium: ## A browser without a screen, for the test of the dashboard.
+	scripts/chromium.sh
 
 .PHONY: wasm-toolchain
 wasm-toolchain: ## A Rust that can build wasm: rustup's target where there is one, else Debian's packages.

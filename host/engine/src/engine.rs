@@ -13,7 +13,7 @@ use crate::failure::Outcome;
 use crate::ids::{JobId, JobKey, Priority, Time};
 use crate::scheduler::{Config, Counters, JobStatus, Refusal, Scheduler};
 use crate::synthesis::{Circuit, Synthesis};
-use crate::timeline::Timeline;
+use crate::timeline::{Span, Timeline};
 use coordinator::{Coordinator, Message};
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use std::io;
@@ -132,6 +132,21 @@ impl Engine {
     /// A copy of the timeline.
     pub fn timeline(&self) -> Result<Timeline, Stopped> {
         self.ask(Message::Timeline)
+    }
+
+    /// The newest spans, so many at most, in order of their reports; then, ending now, one for each slot at work.
+    pub fn newest(&self, count: usize) -> Result<Vec<Span>, Stopped> {
+        self.ask(|reply| Message::Newest(count, reply))
+    }
+
+    /// The time since the engine's start, by which spans are dated.
+    pub fn now(&self) -> Time {
+        Time(self.began.elapsed().as_nanos() as u64)
+    }
+
+    /// The devices, in the order of their numbers.
+    pub fn devices(&self) -> &[Arc<dyn Device>] {
+        &self.devices
     }
 
     /// Take no new jobs and wait until those that exist have ended.

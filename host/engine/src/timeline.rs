@@ -157,6 +157,11 @@ impl Timeline {
         self.spans.iter()
     }
 
+    /// The newest of them, so many at most.
+    pub fn newest(&self, count: usize) -> impl Iterator<Item = &Span> + '_ {
+        self.spans.range(self.spans.len().saturating_sub(count)..)
+    }
+
     /// From when to when there are spans; none if there are none.
     pub fn range(&self) -> Option<(Time, Time)> {
         let start = self.spans.iter().map(|span| span.start).min()?;

@@ -6,7 +6,7 @@ use crate::arena::{Lease, LeaseTag};
 use crate::budget::Usage;
 use crate::device::Stop;
 use crate::failure::Outcome;
-use crate::ids::{JobId, JobKey, PartitionKey, Time};
+use crate::ids::{JobId, JobKey, PartitionKey, SlotId, Time};
 use crate::scheduler::{Action, Counters, JobStatus, Refusal, Report, Scheduler, Submission};
 use crate::timeline::{Category, Span, Timeline, Track};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
@@ -32,6 +32,7 @@ pub(super) enum Message {
     Running(Sender<Vec<(JobKey, JobId)>>),
     Usage(Sender<(Usage, Counters)>),
     Timeline(Sender<Timeline>),
+    Newest(usize, Sender<Vec<Span>>),
     Drain(Sender<()>),
     /// A worker is done; `segment` is what it wrote.
     Done {
@@ -57,6 +58,7 @@ struct Partition {
     missing: usize,
     assignment: Option<Arc<Assignment>>,
     queued: Option<Time>,
+    proving: Option<(SlotId, Time)>,
 }
 
 /// Everything that has to be zeroed and freed when a partition is released. Dropping it does so.
@@ -130,6 +132,7 @@ impl Coordinator {
             }
             Message::Usage(reply) => tell(&reply, (self.scheduler.usage(), self.scheduler.counters())),
             Message::Timeline(reply) => tell(&reply, self.timeline.clone()),
+            Message::Newest(count, reply) => tell(&reply, self.newest(count, now)),
             Message::Drain(reply) => {
                 if self.drained {
                     tell(&reply, ());
@@ -185,7 +188,11 @@ impl Coordinator {
                     self.jobs[&partition.job].parts.synthesis.end_partition(partition.index);
                 }
             }
-            Report::Proved { partition, result: Err(_), .. } => self.partition(*partition).queued = Some(now),
+            Report::Proved { partition, result, .. } => {
+                let data = self.partition(*partition);
+                data.proving = None;
+                data.queued = result.is_err().then_some(now);
+            }
             Report::Checked { partition, .. } => {
                 if let Some(job) = self.jobs.get_mut(&partition.job) {
                     job.last_proof = Some(now);
@@ -209,6 +216,7 @@ impl Coordinator {
                     self.end_queue_span(partition, now);
                     let stop = self.jobs[&partition.job].parts.stop.clone();
                     let data = self.partition(partition);
+                    data.proving = Some((slot, now));
                     let (assignment, tags) = (data.assignment(), data.tags.clone());
                     self.workers.prove(slot, SlotOrder { partition, circuit, assignment, tags, stop });
                 }
@@ -246,6 +254,7 @@ impl Coordinator {
             leases: leases.into_iter().map(Some).collect(),
             assignment: None,
             queued: None,
+            proving: None,
         };
         self.partitions.insert(key, data);
     }
@@ -254,6 +263,20 @@ impl Coordinator {
         let parts = self.jobs[&partition.job].parts.clone();
         let lease = self.partition(partition).leases[segment as usize].take().expect("a segment is written once");
         self.workers.synthesise(SegmentOrder { partition, segment, lease, parts });
+    }
+
+    fn newest(&self, count: usize, now: Time) -> Vec<Span> {
+        let at_work = self.partitions.iter().filter_map(|(&key, data)| Some((key, data.proving?)));
+        let at_work = at_work.map(|(key, (slot, start))| Span {
+            track: Track::Slot(slot),
+            category: Category::Proving,
+            name: "at work".into(),
+            partition: Some(key),
+            start,
+            end: now,
+            bytes: 0,
+        });
+        self.timeline.newest(count).cloned().chain(at_work).collect()
     }
 
     fn end_queue_span(&mut self, partition: PartitionKey, now: Time) {

@@ -31,6 +31,8 @@ pub type Shared = State<Arc<Host>>;
 pub fn router(host: Arc<Host>) -> Router {
     Router::new()
         .route("/", get(operate::dashboard))
+        .route("/dashboard.css", get(operate::dashboard_style))
+        .route("/dashboard.js", get(operate::dashboard_script))
         .route("/metrics", get(operate::metrics))
         .route("/openapi.json", get(operate::openapi))
         .route("/v1/health", get(operate::health))
@@ -75,7 +77,10 @@ async fn guard(State(host): Shared, mut request: Request, next: Next) -> Respons
 
 /// Who asks; none for what anybody may have.
 fn identify(host: &Host, door: Door, request: &Request) -> Result<Option<Identity>, Denied> {
-    let open = matches!(request.uri().path(), "/" | "/openapi.json" | "/v1/health" | "/v1/ready");
+    let open = matches!(
+        request.uri().path(),
+        "/" | "/dashboard.css" | "/dashboard.js" | "/openapi.json" | "/v1/health" | "/v1/ready"
+    );
     if open && request.method() == Method::GET {
         return Ok(None);
     }
