@@ -224,6 +224,13 @@ impl Slot {
         Ok(())
     }
 
+    /// Bytes of its memory that are not zero, by copying all of it to the host. After a proof, finished or not, there are none
+    /// in what the proof used: for whoever wants to see that nothing of an assignment stays.
+    pub fn dirty_bytes(&self) -> Result<usize, CudaError> {
+        let bytes = self.witness.to_vec(self.memory.as_slice())?;
+        Ok(bytes.iter().filter(|&&byte| byte != 0).count())
+    }
+
     /// Whether the device's context is lost, and the slot with it.
     pub fn is_lost(&self) -> bool {
         self.witness.synchronize().is_err_and(|error| error.is_sticky())

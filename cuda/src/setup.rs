@@ -5,7 +5,7 @@ use std::sync::Arc;
 use blstrs::{G1Affine, G1Projective, G2Affine, G2Projective};
 use cudarc::driver::PushKernelArg;
 use group::{Curve, Group as _, prime::PrimeCurveAffine};
-use zeroize::Zeroizing;
+use rayon::prelude::*;
 use zkhost_groth16::{
     G1Point, G2Point, Scalar,
     scalar::{Limbs, to_canonical},
@@ -15,7 +15,7 @@ use zkhost_groth16::{
 use crate::{
     device::{Device, Stream, grid},
     error::{CudaError, Doing},
-    memory::{Arena, Buffer},
+    memory::{Arena, Buffer, PinnedBuffer},
     msm::{G1, G2, Group, points::normalise},
 };
 
@@ -25,6 +25,8 @@ const DIGITS: usize = 256;
 const THREADS: usize = 128;
 /// Scalars of one launch, which takes some tens of milliseconds.
 const LAUNCH_SCALARS_MAX: usize = 1 << 19;
+/// Scalars or points that one task of the host converts or copies.
+const PER_TASK: usize = 1 << 12;
 
 /// Makes keys with the device: see [`zkhost_groth16::setup::setup_with`].
 pub struct DeviceMultiples {
@@ -67,24 +69,31 @@ impl DeviceMultiples {
     ) -> Result<Vec<G::Affine>, CudaError> {
         let stream = &self.stream;
         let kernel = stream.device().kernel(kernel)?;
+        let at_once = scalars.len().min(LAUNCH_SCALARS_MAX);
+        // Zeroed when they are dropped: the scalars are products of the secrets.
+        let mut limbs = PinnedBuffer::<Limbs>::new(stream.device(), at_once)?;
+        let mut points = PinnedBuffer::<G::Affine>::new(stream.device(), at_once)?;
         let mut out = Vec::with_capacity(scalars.len());
         for scalars in scalars.chunks(LAUNCH_SCALARS_MAX) {
-            let limbs: Zeroizing<Vec<Limbs>> = Zeroizing::new(scalars.iter().map(to_canonical).collect());
+            let count = scalars.len();
             let mut arena = Arena::new(&self.scratch);
-            let digits = arena.take::<Limbs>(limbs.len())?;
-            let multiples = arena.take::<G::Xyzz>(limbs.len())?;
-            let products = arena.take::<G::Coordinate>(limbs.len())?;
-            let affine = arena.take::<G::Affine>(limbs.len())?;
-            stream.upload(digits, &limbs)?;
-            let len = limbs.len() as u32;
+            let digits = arena.take::<Limbs>(count)?;
+            let multiples = arena.take::<G::Xyzz>(count)?;
+            let products = arena.take::<G::Coordinate>(count)?;
+            let affine = arena.take::<G::Affine>(count)?;
+            let pairs = limbs.par_iter_mut().zip(scalars).with_min_len(PER_TASK);
+            pairs.for_each(|(limbs, scalar)| *limbs = to_canonical(scalar));
+            stream.upload(digits, &limbs[..count])?;
+            let len = count as u32;
             let mut launch = stream.launch_builder(&kernel);
             launch.arg(&table).arg(&digits).arg(&len).arg(&multiples);
             // SAFETY: a canonical scalar is 32 bytes, one digit each; the table has a point for each digit of each window;
             // the kernel checks its index against `len`, the length of all arrays.
-            unsafe { launch.launch(grid((limbs.len() * G::LANES).div_ceil(THREADS), THREADS as u32, 0)) }
+            unsafe { launch.launch(grid((count * G::LANES).div_ceil(THREADS), THREADS as u32, 0)) }
                 .doing("multiplying a generator")?;
             normalise::<G>(stream, multiples, products, affine)?;
-            out.extend(stream.to_vec(affine)?);
+            stream.download(&mut points[..count], affine)?;
+            out.par_extend(points[..count].par_iter().with_min_len(PER_TASK).copied());
             stream.clear(digits)?;
         }
         Ok(out)

@@ -4,14 +4,16 @@
 mod circuits;
 mod common;
 
-use std::sync::Arc;
+use std::{cell::Cell, collections::HashSet, sync::Arc};
 
 use ff::Field;
-use zkhost_cuda::{CudaKey, CudaProver, Device, DeviceMultiples, device::MemoryLimits, to_quotient_points};
+use zkhost_cuda::{
+    CudaError, CudaKey, CudaProver, Device, DeviceMultiples, Slot, device::MemoryLimits, to_quotient_points,
+};
 use zkhost_groth16::{
     Assignment, CpuProver, Encoding, HBasis, Prover, ProvingKey, R1cs, Scalar,
     assignment::{SegmentLimits, SegmentSink, SegmentWriter},
-    scalar::{Limbs, to_canonical},
+    scalar::{Limbs, to_canonical, to_montgomery},
     setup::{ToxicWaste, setup, setup_with},
 };
 
@@ -228,4 +230,29 @@ fn a_refused_allocation_is_an_error_and_leaks_nothing() {
     }
     device.set_memory_limits(MemoryLimits::default());
     assert!(refused > 10);
+}
+
+#[test]
+fn nothing_of_a_witness_is_left_in_a_slot_nor_in_memory_that_is_freed() {
+    let Some(device) = common::device() else { return };
+    let (r1cs, publics, aux) = circuits::squarings(1000);
+    let key = setup(&r1cs, &ToxicWaste::insecure_from_seed(1), HBasis::QuotientPoints).unwrap();
+    let key = CudaKey::new(&device, Arc::new(key), Arc::new(r1cs), 1).unwrap();
+    let mut slot = Slot::new(&device, key.scratch_bytes()).unwrap();
+    let assignment = Assignment::from_values(&publics, &aux);
+    // To the end, and stopped when it is asked for the first time, the second time and so on.
+    for asked_max in [u32::MAX, 0, 1, 2, 3, 5, 8] {
+        let asked = Cell::new(0);
+        let stop = || asked.replace(asked.get() + 1) >= asked_max;
+        match slot.prove(&key, &assignment, &stop) {
+            Ok(_) => assert!(asked.get() <= asked_max, "it was told to stop"),
+            Err(error) => assert!(matches!(error, CudaError::Stopped), "{error}"),
+        }
+        assert_eq!(slot.dirty_bytes().unwrap(), 0, "after being asked {} times", asked.get());
+    }
+    drop(slot);
+    let secrets: HashSet<Limbs> = aux.iter().flat_map(|value| [to_canonical(value), to_montgomery(value)]).collect();
+    let freed = device.allocate::<u64>(key.scratch_bytes() / size_of::<u64>()).unwrap();
+    let found = device.stream().unwrap().to_vec(freed.as_slice()).unwrap();
+    assert!(!found.windows(4).any(|limbs| secrets.contains(limbs)), "a value of the witness is in free memory");
 }

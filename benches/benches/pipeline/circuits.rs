@@ -1,9 +1,12 @@
 //! Circuits with keys and assignments that are ready, so that nothing but proving is measured.
 
 use ff::Field;
+use rayon::prelude::*;
 use std::collections::HashMap;
+use std::mem::take;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use zkhost_cuda::{DeviceMultiples, KeyDimensions};
 use zkhost_engine::component::ComponentJob;
 use zkhost_engine::cuda::KeySource;
@@ -11,8 +14,8 @@ use zkhost_engine::device::Stop;
 use zkhost_engine::ids::CircuitId;
 use zkhost_engine::scheduler::SynthesisFault;
 use zkhost_engine::synthesis::{Circuit, Synthesis};
-use zkhost_groth16::assignment::{SegmentLimits, SegmentSink, SegmentWriter, SinkError};
-use zkhost_groth16::r1cs::{Counts, MatrixId, ShapeLimits, ShapeRecorder};
+use zkhost_groth16::assignment::{Segment, SegmentLimits, SegmentSink, SegmentWriter, SinkError};
+use zkhost_groth16::r1cs::{Counts, Matrix, MatrixId, ShapeLimits, ShapeRecorder};
 use zkhost_groth16::scalar::{Limbs, to_canonical};
 use zkhost_groth16::setup::{ToxicWaste, setup_with};
 use zkhost_groth16::{Assignment, BoundKey, Encoding, HBasis, ProvingKey, R1cs, Scalar};
@@ -31,7 +34,8 @@ pub struct Material {
 }
 
 impl Material {
-    fn new(
+    /// A circuit with a key that is made on the device.
+    pub fn new(
         device: &Arc<zkhost_cuda::Device>,
         r1cs: Arc<R1cs>,
         segments: Vec<SegmentLimits>,
@@ -47,7 +51,7 @@ impl Material {
 
     /// Bytes of its assignment as it crosses the link.
     pub fn witness_bytes(&self) -> usize {
-        let bytes = |s: &zkhost_groth16::assignment::Segment| size_of_val(s.masks()) + size_of_val(s.elements());
+        let bytes = |s: &Segment| size_of_val(s.masks()) + size_of_val(s.elements());
         self.assignment.segments().iter().map(bytes).sum()
     }
 }
@@ -142,12 +146,20 @@ impl Guest {
         Self { circuit, params, layout, shape }
     }
 
+    /// The assignment of the first partition of an input.
+    pub fn assignment(&self, input: &Input) -> Assignment {
+        let guests = Guests { params: &self.params, input, layout: &self.layout, shape: &self.shape };
+        self.circuit.synthesise(guests, 0..1, 1).expect("it assigns").remove(0)
+    }
+
     /// It, with a key made on the device, and the assignment of the first partition of an input.
     pub fn material(&self, device: &Arc<zkhost_cuda::Device>, input: &Input) -> Material {
-        let guests = Guests { params: &self.params, input, layout: &self.layout, shape: &self.shape };
-        let assignment = self.circuit.synthesise(guests, 0..1, 1).expect("it assigns").remove(0);
         let segments = self.circuit.segment_limits(&self.layout, &self.shape).expect("it has segments");
-        Material::new(device, self.shape.clone(), segments, assignment)
+        Material::new(device, self.shape.clone(), segments, self.assignment(input))
+    }
+
+    pub fn shape(&self) -> &R1cs {
+        &self.shape
     }
 
     /// Another number of partitions of the same shape.
@@ -179,12 +191,12 @@ fn preimage_bytes() -> usize {
     64 * SHA_BLOCKS - 9
 }
 
-/// Jobs of one partition as the partitions of one job.
-pub struct Bundle(Vec<ComponentJob>);
+/// Jobs of one partition as the partitions of one job: guests end with their partition.
+pub struct Bundle(Vec<(ComponentJob, AtomicUsize)>);
 
 impl Bundle {
     pub fn new(guest: &Guest, inputs: impl Iterator<Item = Input>) -> Self {
-        Self(inputs.map(|input| guest.job(&input)).collect())
+        Self(inputs.map(|input| (guest.job(&input), AtomicUsize::new(0))).collect())
     }
 }
 
@@ -194,15 +206,15 @@ impl Synthesis for Bundle {
     }
 
     fn encoding(&self) -> Encoding {
-        self.0[0].encoding()
+        self.0[0].0.encoding()
     }
 
     fn segments(&self) -> &[SegmentLimits] {
-        self.0[0].segments()
+        self.0[0].0.segments()
     }
 
     fn guest_bytes(&self) -> u64 {
-        self.0[0].guest_bytes()
+        self.0[0].0.guest_bytes()
     }
 
     fn assign(
@@ -212,12 +224,59 @@ impl Synthesis for Bundle {
         writer: SegmentWriter,
         stop: &Stop,
     ) -> Result<SegmentWriter, SynthesisFault> {
-        self.0[partition as usize].assign(0, segment, writer, stop)
+        let (job, written) = &self.0[partition as usize];
+        let writer = job.assign(0, segment, writer, stop)?;
+        if written.fetch_add(1, Ordering::Relaxed) + 1 == self.segments().len() {
+            job.keep_guests(0);
+        }
+        Ok(writer)
     }
+}
 
-    fn end_partition(&self, partition: u32) {
-        self.0[partition as usize].end_partition(0);
+/// So many copies of a constraint system as one, which have nothing but the constant one in common.
+pub fn copies(r1cs: &R1cs, count: usize) -> R1cs {
+    let (publics, aux) = (r1cs.public_count as usize, r1cs.aux_count as usize);
+    let column = |copy: usize, column: u32| match column as usize {
+        0 => 0,
+        public if public <= publics => (public + copy * publics) as u32,
+        private => (private + (count - 1) * publics + copy * aux) as u32,
+    };
+    let repeated = |matrix: &Matrix| Matrix {
+        row_ends: (0..count)
+            .into_par_iter()
+            .flat_map_iter(|copy| matrix.row_ends.iter().map(move |end| end + (copy * matrix.terms()) as u64))
+            .collect(),
+        columns: (0..count)
+            .into_par_iter()
+            .flat_map_iter(|copy| matrix.columns.iter().map(move |&of| column(copy, of)))
+            .collect(),
+        coefficients: matrix.coefficients.repeat(count),
+    };
+    R1cs {
+        public_count: (count * publics) as u32,
+        aux_count: (count * aux) as u32,
+        dictionary: r1cs.dictionary.clone(),
+        matrices: r1cs.matrices.each_ref().map(repeated),
+        names: vec![],
     }
+}
+
+/// The assignment of [`copies`] from one for each, and the limits of its segments.
+pub fn joined(assignments: &[Assignment]) -> (Assignment, Vec<SegmentLimits>) {
+    let publics: Vec<Limbs> = assignments.iter().flat_map(|each| each.publics().iter().map(to_canonical)).collect();
+    let mut public_count = publics.len() as u64;
+    let segment = |segment: &Segment| {
+        let full_max = segment.elements().len() as u64;
+        let limits = SegmentLimits { aux_count: segment.aux_count(), full_max, public_count: take(&mut public_count) };
+        let mut writer = SegmentWriter::on_heap(segment.encoding(), limits).expect("there is memory");
+        if limits.public_count > 0 {
+            writer.write_public(publics.as_flattened()).expect("within the limits");
+        }
+        writer.write_groups(segment.masks(), segment.elements().as_flattened()).expect("within the limits");
+        (writer.finish().expect("it is complete"), limits)
+    };
+    let (segments, limits) = assignments.iter().flat_map(Assignment::segments).map(segment).unzip();
+    (Assignment::new(segments), limits)
 }
 
 const NO_LIMITS: ShapeLimits = ShapeLimits {

@@ -2,7 +2,7 @@
 //! the link is under load, and how it scales. Every proof is verified by the engine before it counts.
 //!
 //! ```text
-//! pipeline [GROUP...]      groups: busy, copies, link, ten, gpus, replica, big; all of them unless named
+//! pipeline [GROUP...]      groups: busy, copies, link, ten, guests, gpus, replica, big; all of them unless named
 //! ```
 //!
 //! `ZKHOST_BENCH_SHA256` names the component of SHA-256; `ZKHOST_BENCH_REPLICA` that of the replica circuit, and
@@ -13,19 +13,19 @@ mod circuits;
 mod link;
 mod replica;
 mod runs;
+mod scaling;
 
 use circuits::{Bundle, Guest, Material, Ready};
-use cudarc::driver::PushKernelArg;
-use runs::{Failing, Run, Setting};
+use link::Load;
+use runs::{Run, Setting};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use zkhost_benches::Measurement;
 use zkhost_cuda::Device;
-use zkhost_cuda::device::{MemoryLimits, grid};
+use zkhost_cuda::device::MemoryLimits;
 use zkhost_engine::arena::{Arena, slabs_on_every_node};
 use zkhost_engine::cuda::{CudaConfig, CudaDevice, KeyStore, SLOTS};
 use zkhost_engine::device as engine;
@@ -65,8 +65,7 @@ struct Bench {
 impl Bench {
     /// As many GPUs, warm.
     fn setting(&self, gpus: usize, config: CudaConfig, material: &Material) -> Setting {
-        let scheduler = Config { synthesis_workers: self.threads, check_workers: CHECKERS, ..Config::default() };
-        self.set(gpus, config, material, scheduler, |_, gpu| gpu)
+        self.set(gpus, config, material, self.ready(), |_, gpu| gpu)
     }
 
     fn set(
@@ -142,22 +141,38 @@ impl Bench {
         Ok(())
     }
 
-    /// h2d_under_load: leases against vectors.
-    fn link(&self) -> io::Result<()> {
-        for (mebibytes, thrashers) in [(64, 0), (64, 7), (64, 15), (256, 15)] {
-            let [ours, driver, heap] = link::under_load(&self.gpus[0], &self.arena, mebibytes << 20, thrashers);
-            let case = format!("{mebibytes} MiB, {thrashers} threads thrash");
-            println!("memory that the driver allocated: {driver:.1} GB/s");
-            let (bench, peer, peer_value) = ("h2d_under_load", Some("heap vector"), Some(heap));
+    /// h2d_under_load: leases against vectors, under loads of several kinds.
+    fn link(&self, guest: &Guest) -> io::Result<()> {
+        let others = self.threads - 1;
+        let full = Load::ALL.map(|load| (64, load, if load == Load::Idle { 0 } else { others }));
+        let part = [(64, Load::Copy, others / 4), (64, Load::Copy, others / 2), (256, Load::Copy, others)];
+        for (mebibytes, load, threads) in full.into_iter().chain(part) {
+            let rates = link::under_load(&self.gpus[0], &self.arena, mebibytes << 20, (load, threads), guest);
+            let case = format!("{mebibytes} MiB, {threads} threads {}", load.name());
+            let [alone, beside] = rates.load;
+            println!(
+                "{case}: they move {alone:.1} GB/s alone, {beside:.1} beside copies; copies from memory that the driver \
+                      allocated {:.1}, not cached {:.1}, by two streams {:.1}",
+                rates.driver, rates.uncached, rates.two_streams
+            );
+            let (bench, peer, peer_value) = ("h2d_under_load", Some("heap vector"), Some(rates.heap));
+            let ours = rates.lease;
             Measurement { bench, case: &case, ours, peer, peer_value, unit: "GB/s", checked: true }.record()?;
+            record("h2d_load", &format!("{case}, alone"), alone, "GB/s")?;
+            record("h2d_load", &format!("{case}, beside copies"), beside, "GB/s")?;
         }
         Ok(())
     }
 
-    /// Guests take longer than proofs: as many are at work as there are processors.
-    fn for_guests(&self) -> Config {
-        let credits_per_slot = (self.threads as u32).div_ceil(u32::from(SLOTS));
-        Config { synthesis_workers: self.threads, check_workers: CHECKERS, credits_per_slot, ..Config::default() }
+    /// Assignments are there.
+    fn ready(&self) -> Config {
+        Config { synthesis_workers: self.threads, check_workers: CHECKERS, ..Config::default() }
+    }
+
+    /// Guests may take longer than proofs on so many GPUs: as many are at work as there are processors.
+    fn for_guests(&self, gpus: usize) -> Config {
+        let slots = gpus as u32 * u32::from(SLOTS);
+        Config { credits_per_slot: (self.threads as u32).div_ceil(slots), ..self.ready() }
     }
 
     /// `JOBS` jobs from input to proofs: the walls' median in milliseconds, and that of the kernels' shares of them in percent.
@@ -182,86 +197,16 @@ impl Bench {
 
     /// ten_partitions: from input to 1,920 bytes, guests in their sandbox.
     fn ten(&self, guest: &Guest, sha: &Material) -> io::Result<()> {
-        let setting = self.set(1, CudaConfig::default(), sha, self.for_guests(), |_, gpu| gpu);
+        let setting = self.set(1, CudaConfig::default(), sha, self.for_guests(1), |_, gpu| gpu);
         let ten = || Arc::new(Bundle::new(guest, (0..10).map(circuits::sha_input))) as Arc<dyn Synthesis>;
         let (wall, share) = self.guests(&setting, sha, "ten_partitions", ten);
         record("ten_partitions", "sha component, domain 2^22", wall, "ms")?;
         record("ten_partitions", "sha component, kernels' share of the wall", share, "%")
     }
 
-    /// multi_gpu: throughput, links and one host copy of a streamed key, and a GPU that fails in the middle.
-    fn gpus(&self, sha: &Material, squarings: &Material) -> io::Result<()> {
-        let count = self.gpus.len();
-        let rates = link::all_at_once(&self.gpus, &self.arena, 512 << 20);
-        for (number, rate) in rates.iter().enumerate() {
-            record("multi_gpu_link", &format!("GPU {number} of {count} while all copy"), *rate, "GB/s")?;
-        }
-        let one = self.setting(1, CudaConfig::default(), sha);
-        let wall = |runs: &[Run]| median(runs.iter().map(|run| run.wall.as_secs_f64()).collect());
-        let alone = wall(&self.jobs(&one, sha, 2 * PARTITIONS));
-        drop(one);
-        for gpus in 2..=count {
-            let setting = self.setting(gpus, CudaConfig::default(), sha);
-            let runs = self.jobs(&setting, sha, 2 * PARTITIONS * gpus as u32);
-            record("multi_gpu", &gpus.to_string(), gpus as f64 * alone / wall(&runs), "of one GPU, higher is better")?;
-            runs[0].keep(&format!("multi_gpu-{gpus}"));
-        }
-        let before = self.page_locks();
-        let streamed = self.setting(count, SMALL_CARD, squarings);
-        assert_eq!(self.page_locks() - before, 4, "one host copy of the key's four queries feeds all GPUs");
-        self.jobs(&streamed, squarings, 10 * count as u32)[0].keep(&format!("multi_gpu-{count}-streamed"));
-        drop(streamed);
-        self.failing(sha)?;
-        self.broken(sha)
-    }
-
     fn page_locks(&self) -> u64 {
         self.gpus.iter().map(|gpu| gpu.page_lock_calls()).sum()
     }
-
-    /// The last GPU is lost in the middle: its partitions finish on the others, or on the CPU if it was the only one.
-    fn failing(&self, sha: &Material) -> io::Result<()> {
-        let count = self.gpus.len();
-        let scheduler = Config { synthesis_workers: self.threads, check_workers: CHECKERS, ..Config::default() };
-        let setting = self.set(count, CudaConfig::default(), sha, scheduler, |number, gpu| {
-            let fails_at = if number + 1 == count { PARTITIONS } else { u32::MAX };
-            Arc::new(Failing { gpu, proofs: AtomicU32::new(0), fails_at })
-        });
-        let run = setting.run("failing", sha, Arc::new(Ready::new(sha, 2 * PARTITIONS * count as u32)));
-        run.keep(&format!("multi_gpu-{count}-one-fails"));
-        assert_eq!(run.counters.device_losses, 1, "one device was lost");
-        record("multi_gpu_failure", &format!("{count}, one is lost"), run.wall.as_secs_f64() * 1e3, "ms")
-    }
-
-    /// A kernel of the last GPU writes where no memory is. The driver then gives up every context of the process: the CPU
-    /// finishes the job, and every proof of it is there all the same.
-    fn broken(&self, sha: &Material) -> io::Result<()> {
-        let (count, Some(last)) = (self.gpus.len(), self.gpus.last()) else { return Ok(()) };
-        let setting = self.setting(count, CudaConfig::default(), sha);
-        let run = thread::scope(|scope| {
-            scope.spawn(|| {
-                thread::sleep(Duration::from_millis(60));
-                break_context(last);
-            });
-            setting.run("broken", sha, Arc::new(Ready::new(sha, 6 * count as u32)))
-        });
-        run.keep(&format!("multi_gpu-{count}-broken"));
-        println!("{} of {count} devices were lost", run.counters.device_losses);
-        assert!(run.counters.device_losses > 0, "a device was lost");
-        record("multi_gpu_failure", &format!("{count}, an illegal access"), run.wall.as_secs_f64() * 1e3, "ms")
-    }
-}
-
-/// Run a kernel that writes where no memory is, as a bug would: the driver gives up the context.
-fn break_context(device: &Arc<Device>) {
-    let stream = device.stream().expect("the device works");
-    let kernel = device.kernel("expand_positions").expect("the kernel exists");
-    let (none, count, first, len, nowhere) = (0u64, 1u32 << 20, 0u32, 1u32 << 20, 0x10u64);
-    let mut launch = stream.launch_builder(&kernel);
-    launch.arg(&none).arg(&count).arg(&first).arg(&len).arg(&nowhere);
-    // SAFETY: it is not safe, on purpose: the device faults at an address that is nobody's, which touches no other memory.
-    unsafe { launch.launch(grid(count as usize / 256, 256, 0)) }.expect("a launch is queued");
-    println!("{}", stream.synchronize().expect_err("the context is lost"));
 }
 
 fn main() -> io::Result<()> {
@@ -284,19 +229,19 @@ fn main() -> io::Result<()> {
     let bench = Bench { gpus, arena, threads };
     let wanted = |group: &str| groups.is_empty() || groups.iter().any(|named| named == group);
 
-    if wanted("link") {
-        bench.link()?;
-    }
     if wanted("replica") {
         bench.replica(&replica, &labelling)?;
     }
     if wanted("big") {
         bench.big(&replica, &labelling)?;
     }
-    if !["busy", "ten", "copies", "gpus"].into_iter().any(wanted) {
+    let guest = Guest::load(&sha256, circuits::sha_params());
+    if wanted("link") {
+        bench.link(&guest)?;
+    }
+    if !["busy", "ten", "copies", "guests", "gpus"].into_iter().any(wanted) {
         return Ok(());
     }
-    let guest = Guest::load(&sha256, circuits::sha_params());
     let sha = guest.material(&bench.gpus[0], &circuits::sha_input(0));
     assert_eq!(sha.key.log2_domain, LOG_DOMAIN);
     println!(
@@ -309,6 +254,9 @@ fn main() -> io::Result<()> {
     }
     if wanted("ten") {
         bench.ten(&guest, &sha)?;
+    }
+    if wanted("guests") {
+        bench.guests_on_gpus((&guest, &sha), &replica, &labelling)?;
     }
     if wanted("copies") || wanted("gpus") {
         let squarings = circuits::squarings(&bench.gpus[0], LOG_DOMAIN);

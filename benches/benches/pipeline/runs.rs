@@ -13,10 +13,10 @@ use zkhost_engine::cuda::{CudaConfig, CudaDevice, KeyStore};
 use zkhost_engine::device::{Call, Device, ProveFault, ProverDevice};
 use zkhost_engine::failure::Outcome;
 use zkhost_engine::ids::{CircuitId, DeviceId, JobId, JobKey, PROOF_BYTES, Priority};
-use zkhost_engine::scheduler::{Config, Counters, DeviceFault, DeviceSpec, Role};
+use zkhost_engine::scheduler::{Config, Counters, DeviceFault, DeviceSpec, JobStatus, PartitionState, Role};
 use zkhost_engine::synthesis::Synthesis;
 use zkhost_engine::timeline::{Category, Intervals, Timeline};
-use zkhost_engine::{Engine, EngineConfig, JobRequest};
+use zkhost_engine::{Engine, EngineConfig, JobHandle, JobRequest};
 use zkhost_groth16::{Assignment, CpuProver, Proof, Prover};
 
 /// GPUs and an engine over them, with the CPU as the last resort.
@@ -59,16 +59,55 @@ impl Setting {
 
     /// Run a job to its end. The engine has verified its proofs; there must be as many as partitions.
     pub fn run(&self, name: &str, material: &Material, synthesis: Arc<dyn Synthesis>) -> Run {
-        let partitions = synthesis.partitions();
+        self.run_all(name, material, vec![synthesis])
+    }
+
+    /// The same of several jobs, submitted one after the other.
+    pub fn run_all(&self, name: &str, material: &Material, jobs: Vec<Arc<dyn Synthesis>>) -> Run {
+        let mark = self.engine.timeline().expect("the engine runs").mark();
+        let partitions: Vec<_> = jobs.iter().map(|job| job.partitions() as usize).collect();
         let began = Instant::now();
-        let job = self.engine.submit(request(name, material, synthesis)).expect("the engine takes it");
-        let key = job.key();
-        let outcome = job.wait().expect("the engine runs");
+        let submit = |(number, job)| {
+            self.engine.submit(request(&format!("{name} {number}"), material, job)).expect("the engine takes it")
+        };
+        let jobs: Vec<_> = jobs.into_iter().enumerate().map(submit).collect();
+        let keys: Vec<_> = jobs.iter().map(JobHandle::key).collect();
+        for (job, partitions) in jobs.into_iter().zip(partitions) {
+            let outcome = job.wait().expect("the engine runs");
+            let Outcome::Proved(proved) = &*outcome else { panic!("{outcome:?}") };
+            assert_eq!(proved.proofs.len(), PROOF_BYTES * partitions);
+        }
         let wall = began.elapsed();
-        let Outcome::Proved(proved) = &*outcome else { panic!("{outcome:?}") };
-        assert_eq!(proved.proofs.len(), PROOF_BYTES * partitions as usize);
-        let timeline = of_job(&self.engine.timeline().expect("the engine runs"), key);
+        let timeline = of_jobs(&self.engine.timeline_since(mark).expect("the engine runs"), &keys);
         Run { wall, timeline, counters: self.engine.usage().expect("the engine runs").1 }
+    }
+}
+
+impl Setting {
+    /// How long it takes from cancelling a job, some time after it began, until all of it is free.
+    pub fn cancel(&self, name: &str, material: &Material, after: Duration) -> Duration {
+        let job = self
+            .engine
+            .submit(request(name, material, Arc::new(Ready::new(material, 1))))
+            .expect("the engine takes it");
+        while !self.is_proving(job.key()) {
+            std::thread::yield_now();
+        }
+        std::thread::sleep(after);
+        let began = Instant::now();
+        job.cancel().expect("the engine runs");
+        let outcome = job.wait().expect("the engine runs");
+        let time = began.elapsed();
+        assert!(matches!(*outcome, Outcome::Cancelled | Outcome::Proved(_)), "{outcome:?}");
+        assert_eq!(self.engine.usage().expect("the engine runs").0.pinned_bytes, 0, "its memory is free");
+        time
+    }
+
+    fn is_proving(&self, key: JobKey) -> bool {
+        match self.engine.status(key).expect("the engine runs") {
+            Some(JobStatus::Running { partitions, .. }) => matches!(partitions[0], PartitionState::Proving(_)),
+            _ => true,
+        }
     }
 }
 
@@ -83,12 +122,12 @@ fn request(name: &str, material: &Material, synthesis: Arc<dyn Synthesis>) -> Jo
     }
 }
 
-/// The spans of one job.
-fn of_job(timeline: &Timeline, job: JobKey) -> Timeline {
-    let mut of_job = Timeline::default();
-    let spans = timeline.spans().filter(|span| span.partition.is_some_and(|partition| partition.job == job));
-    spans.cloned().for_each(|span| of_job.push(span));
-    of_job
+/// The spans of some jobs.
+fn of_jobs(timeline: &Timeline, jobs: &[JobKey]) -> Timeline {
+    let mut of_jobs = Timeline::default();
+    let spans = timeline.spans().filter(|span| span.partition.is_some_and(|partition| jobs.contains(&partition.job)));
+    spans.cloned().for_each(|span| of_jobs.push(span));
+    of_jobs
 }
 
 /// A GPU that is lost, as one that fell off the bus, when it is asked for its proof of this number.

@@ -117,6 +117,12 @@ struct Resident {
     last_used: Time,
 }
 
+impl Resident {
+    fn is_idle(&self) -> bool {
+        self.users == 0 && self.loaded
+    }
+}
+
 #[derive(Debug)]
 struct DeviceMemory {
     pool: Pool,
@@ -264,6 +270,11 @@ impl Budget {
         self.device(device).residents.get(&circuit).is_some_and(|resident| resident.loaded)
     }
 
+    /// Whether the circuit is on the device and no partition needs it there.
+    pub fn is_idle(&self, device: DeviceId, circuit: CircuitId) -> bool {
+        self.device(device).residents.get(&circuit).is_some_and(Resident::is_idle)
+    }
+
     fn pinned_head_room_bytes(&self, priority: Priority) -> u64 {
         if priority == Priority::Urgent { 0 } else { self.limits.pinned_head_room_bytes }
     }
@@ -288,8 +299,7 @@ impl DeviceMemory {
             return Some(vec![]);
         }
         let limit_bytes = self.pool.limit_bytes(priority);
-        let mut idle: Vec<_> =
-            self.residents.iter().filter(|(_, resident)| resident.users == 0 && resident.loaded).collect();
+        let mut idle: Vec<_> = self.residents.iter().filter(|(_, resident)| resident.is_idle()).collect();
         idle.sort_by_key(|(id, resident)| (resident.last_used, **id));
         let (mut used_bytes, mut evict) = (self.used_bytes(), vec![]);
         let mut idle = idle.into_iter();

@@ -3,14 +3,13 @@
 use crate::device::Stop;
 use crate::scheduler::SynthesisFault;
 use crate::synthesis::Synthesis;
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use zkhost_groth16::assignment::{SegmentLimits, SegmentWriter};
 use zkhost_groth16::{Encoding, R1cs};
 use zkhost_runtime::{Circuit, Fault, Input, Job, Layout, Level, Observer, Place, RunError};
 
-/// One input of a component. Instances are kept between segments of one partition and end with it, as the memory that the
-/// budget gives for them does.
+/// One input of a component. Instances are kept between segments, whatever their partition, as far as the engine has memory
+/// for them: opening an input can take longer than writing a segment of it.
 pub struct ComponentJob {
     circuit: Circuit,
     params: Vec<u8>,
@@ -19,10 +18,18 @@ pub struct ComponentJob {
     encoding: Encoding,
     segments: Vec<SegmentLimits>,
     watch: Arc<Watch>,
-    /// Opened jobs that write nothing now, by partition.
-    idle: Mutex<HashMap<u32, Vec<Job>>>,
+    guests: Mutex<Guests>,
     /// The first run that failed.
     error: Mutex<Option<RunError>>,
+}
+
+/// The input, opened.
+#[derive(Default)]
+struct Guests {
+    /// Those that write nothing now.
+    idle: Vec<Job>,
+    /// All of them.
+    count: u64,
 }
 
 impl ComponentJob {
@@ -44,7 +51,7 @@ impl ComponentJob {
             partitions: layout.partitions,
             encoding: layout.encoding,
             watch,
-            idle: Mutex::default(),
+            guests: Mutex::default(),
             error: Mutex::default(),
         })
     }
@@ -54,17 +61,32 @@ impl ComponentJob {
         self.error.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    fn job(&self, partition: u32) -> Result<Job, RunError> {
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).get_mut(&partition).and_then(Vec::pop);
-        idle.map_or_else(|| self.circuit.open(&self.params, &self.input), Ok)
+    fn guests(&self) -> MutexGuard<'_, Guests> {
+        self.guests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn guest(&self) -> Result<Job, RunError> {
+        let mut guests = self.guests();
+        if let Some(job) = guests.idle.pop() {
+            return Ok(job);
+        }
+        guests.count += 1;
+        drop(guests);
+        self.circuit.open(&self.params, &self.input).inspect_err(|_| self.guests().count -= 1)
     }
 
     fn write(&self, partition: u32, segment: u32, writer: SegmentWriter) -> Result<SegmentWriter, RunError> {
-        let mut job = self.job(partition)?;
-        let writer = job.assign(partition, segment, writer)?;
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        idle.entry(partition).or_default().push(job);
-        Ok(writer)
+        let mut job = self.guest()?;
+        let written = job.assign(partition, segment, writer);
+        match &written {
+            Ok(_) => self.guests().idle.push(job),
+            // It trapped, or something else is wrong with it.
+            Err(_) => {
+                drop(job);
+                self.guests().count -= 1;
+            }
+        }
+        written
     }
 }
 
@@ -103,10 +125,15 @@ impl Synthesis for ComponentJob {
         })
     }
 
-    fn end_partition(&self, partition: u32) {
-        let ended = self.idle.lock().unwrap_or_else(PoisonError::into_inner).remove(&partition);
-        // Zeroing guests takes time; the lock is free meanwhile.
-        drop(ended);
+    fn keep_guests(&self, count: u64) {
+        let mut guests = self.guests();
+        let surplus = guests.count.saturating_sub(count).min(guests.idle.len() as u64);
+        guests.count -= surplus;
+        let kept = guests.idle.len() - surplus as usize;
+        let closed = guests.idle.split_off(kept);
+        drop(guests);
+        // Freeing guests takes time; the lock is free meanwhile.
+        drop(closed);
     }
 }
 

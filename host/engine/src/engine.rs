@@ -10,7 +10,7 @@ use crate::arena::Arena;
 use crate::budget::{Budget, Limits, Pool, Usage};
 use crate::device::{Device, Stop};
 use crate::failure::Outcome;
-use crate::ids::{JobId, JobKey, Priority, Time};
+use crate::ids::{CircuitId, DeviceId, JobId, JobKey, Priority, Time};
 use crate::scheduler::{Config, Counters, JobStatus, Refusal, Scheduler};
 use crate::synthesis::{Circuit, Synthesis};
 use crate::timeline::{Span, Timeline};
@@ -94,7 +94,7 @@ impl Engine {
 
     /// Submit a job, or join the one that has its name and body.
     pub fn submit(&self, request: JobRequest) -> Result<JobHandle, SubmitError> {
-        let circuit_bytes = self.devices.iter().map(|device| device.circuit_bytes(request.circuit.id)).collect();
+        let circuit_bytes = self.circuit_bytes(request.circuit.id);
         let deadline = request.time_limit.map(|limit| {
             let end = self.began.elapsed().saturating_add(limit).as_nanos();
             Time(u64::try_from(end).unwrap_or(u64::MAX))
@@ -131,7 +131,29 @@ impl Engine {
 
     /// A copy of the timeline.
     pub fn timeline(&self) -> Result<Timeline, Stopped> {
-        self.ask(Message::Timeline)
+        self.timeline_since(0)
+    }
+
+    /// The spans that were added since an earlier copy, whose [`Timeline::mark`] is given, as far as they are still kept.
+    pub fn timeline_since(&self, mark: u64) -> Result<Timeline, Stopped> {
+        self.ask(|reply| Message::Timeline(mark, reply))
+    }
+
+    /// Bring a circuit's key to every primary device that takes it and has room, ahead of its jobs; keys that no partition
+    /// needs make way. Returns at once, with the devices that have it or are loading it.
+    pub fn preload(&self, circuit: CircuitId) -> Result<Vec<DeviceId>, Stopped> {
+        let circuit_bytes = self.circuit_bytes(circuit);
+        self.ask(|reply| Message::Preload { circuit, circuit_bytes, reply })
+    }
+
+    /// Take a circuit's key off every device on which no partition needs it now. Says whether it is on none any more; one
+    /// that is in use or being loaded stays.
+    pub fn evict(&self, circuit: CircuitId) -> Result<bool, Stopped> {
+        self.ask(|reply| Message::Evict(circuit, reply))
+    }
+
+    fn circuit_bytes(&self, circuit: CircuitId) -> Vec<Option<u64>> {
+        self.devices.iter().map(|device| device.circuit_bytes(circuit)).collect()
     }
 
     /// The newest spans, so many at most, in order of their reports; then, ending now, one for each slot at work.

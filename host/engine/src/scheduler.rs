@@ -164,6 +164,8 @@ pub struct Scheduler {
     segments: BTreeSet<(Turn, u32)>,
     ready: BTreeSet<Turn>,
     proved: BTreeSet<Turn>,
+    /// Jobs that keep the memory of one partition's guests while none is being written.
+    resting: BTreeSet<JobKey>,
     synthesis_idle: usize,
     check_idle: usize,
     draining: bool,
@@ -219,6 +221,7 @@ impl Scheduler {
             segments: BTreeSet::new(),
             ready: BTreeSet::new(),
             proved: BTreeSet::new(),
+            resting: BTreeSet::new(),
             synthesis_idle: config.synthesis_workers,
             check_idle: config.check_workers,
             config,
@@ -399,6 +402,9 @@ impl Scheduler {
         // The name is free: a later run has another key, so nothing of this one can reach it.
         self.ids.remove(&id);
         self.actions.push(Action::Abort { job: key });
+        if self.resting.remove(&key) {
+            self.give_back_grant(key);
+        }
         for index in 0..count {
             self.wind_up(PartitionKey { job: key, index });
         }

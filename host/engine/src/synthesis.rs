@@ -28,8 +28,9 @@ pub trait Synthesis: Send + Sync {
         writer: SegmentWriter,
         stop: &Stop,
     ) -> Result<SegmentWriter, SynthesisFault>;
-    /// The partition's last segment is written, or given up: free what was kept for it. May be called more than once.
-    fn end_partition(&self, _partition: u32) {}
+    /// Close guests that were kept for the next segments, until no more than so many are left with those that write. The
+    /// engine has memory for that many.
+    fn keep_guests(&self, _count: u64) {}
 }
 
 /// What tells a good proof from a bad one. Not part of a device: no device judges itself.
@@ -55,7 +56,8 @@ impl Circuit {
     pub fn of(bound: &BoundKey) -> Self {
         let vk = &bound.key.vk;
         let mut hasher = blake3::Hasher::new_derive_key("zkhost 2026 circuit with verifying key");
-        hasher.update(&bound.r1cs.hash().0);
+        // Binding compared it with the constraint system's hash.
+        hasher.update(&bound.key.shape.0);
         hasher.update(&vk.alpha_g1.to_uncompressed());
         for point in [&vk.beta_g2, &vk.gamma_g2, &vk.delta_g2] {
             hasher.update(&point.to_uncompressed());

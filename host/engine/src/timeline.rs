@@ -141,6 +141,8 @@ impl Span {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Timeline {
     spans: VecDeque<Span>,
+    /// Spans that were ever added, those that are forgotten included.
+    added: u64,
 }
 
 impl Timeline {
@@ -150,6 +152,19 @@ impl Timeline {
             self.spans.pop_front();
         }
         self.spans.push_back(span);
+        self.added += 1;
+    }
+
+    /// Where it ends, for [`Self::since`].
+    pub fn mark(&self) -> u64 {
+        self.added
+    }
+
+    /// The spans that were added after a mark, as far as they are still kept. Its own mark is this timeline's.
+    pub fn since(&self, mark: u64) -> Self {
+        let new = usize::try_from(self.added.saturating_sub(mark)).unwrap_or(usize::MAX);
+        let known = self.spans.len().saturating_sub(new);
+        Self { spans: self.spans.range(known..).cloned().collect(), added: self.added }
     }
 
     /// All of them.

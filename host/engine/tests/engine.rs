@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use zkhost_engine::device::Device;
 use zkhost_engine::engine::SubmitError;
 use zkhost_engine::failure::Outcome;
+use zkhost_engine::ids::{CircuitId, DeviceId};
 use zkhost_engine::scheduler::{JobStatus, PartitionState, Refusal, Role};
 use zkhost_engine::simulated::{Fault, Script};
 use zkhost_engine::timeline::Category;
@@ -226,4 +227,21 @@ fn copies_of_one_slot_hide_behind_kernels_of_the_other() {
     for category in Category::ALL.into_iter() {
         assert!(timeline.spans().any(|span| span.category == category), "{} is on the timeline", category.name());
     }
+}
+
+#[test]
+fn a_key_is_loaded_ahead_and_evicted_when_idle() {
+    let device = device(script(1, 0, 0));
+    let engine = engine(std::slice::from_ref(&device), &arena(4 * MEBIBYTE));
+    let circuit = circuit(1).id;
+    assert_eq!(engine.preload(circuit).unwrap(), [DeviceId(0)]);
+    wait_until(Duration::from_secs(5), || device.resident_bytes() == 1000);
+    assert_eq!(engine.usage().unwrap().0.device_bytes, [1000]);
+    wait_until(Duration::from_secs(5), || engine.evict(circuit).unwrap());
+    wait_until(Duration::from_secs(5), || device.resident_bytes() == 0);
+    assert_eq!(engine.preload(CircuitId([99; 32])).unwrap(), [], "no device knows it");
+    let mark = engine.timeline().unwrap().mark();
+    engine.submit(request(Toy::new(1, 1, 1, 64))).unwrap().wait().unwrap();
+    let new = engine.timeline_since(mark).unwrap();
+    assert!(new.spans().all(|span| span.start.0 > 0) && new.spans().count() as u64 == new.mark() - mark);
 }

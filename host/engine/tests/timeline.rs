@@ -145,3 +145,17 @@ fn a_waterfall_has_a_bar_for_every_span_and_a_row_for_every_worker() {
     }
     assert!(Timeline::default().waterfall_svg().ends_with("</svg>\n"), "an empty one is a picture too");
 }
+
+#[test]
+fn a_copy_of_what_is_new_goes_on_from_the_mark_of_the_last() {
+    let mut whole = two_slots();
+    let first = whole.since(0);
+    assert_eq!((&first, first.mark()), (&whole, 11));
+    assert_eq!(whole.since(first.mark()).spans().count(), 0);
+    let new = timeline(&[(slot(0), Category::Kernel, 1, 2, 0), (slot(1), Category::Copy, 0, 1, 7)]);
+    new.spans().for_each(|span| whole.push(span.clone()));
+    let second = whole.since(first.mark());
+    assert!(second.spans().eq(new.spans()));
+    assert_eq!(second.mark(), whole.mark());
+    assert_eq!(whole.since(u64::MAX).spans().count(), 0, "a mark of another timeline gives nothing");
+}

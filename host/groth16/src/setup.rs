@@ -341,14 +341,22 @@ fn folded_l(r1cs: &R1cs, powers: &Powers, domain: &Offsets, l: SecretScalars) ->
     folded
 }
 
-/// For every variable of z, the sum over rows of its coefficient times the row's weight.
+/// For every variable of z, the sum over rows of its coefficient times the row's weight. Each task has some of the variables
+/// and looks at all terms for theirs: that costs less than adding into memory that tasks share.
 fn combine(r1cs: &R1cs, id: MatrixId, weights: &[Scalar]) -> SecretScalars {
     let (matrix, coefficients) = (r1cs.matrix(id), r1cs.coefficients());
     let mut out = SecretScalars::zeros(r1cs.variables());
-    for (row, weight) in (0..matrix.rows()).zip(weights) {
-        for (column, coefficient) in matrix.row(row) {
-            out[column as usize] += coefficients[coefficient as usize] * weight;
+    let share = out.len().div_ceil(rayon::current_num_threads()).max(ELEMENTS_PER_TASK);
+    out.par_chunks_mut(share).enumerate().for_each(|(task, out)| {
+        let first = task * share;
+        for (row, weight) in (0..matrix.rows()).zip(weights) {
+            for (column, coefficient) in matrix.row(row) {
+                let Some(sum) = (column as usize).checked_sub(first).and_then(|i| out.get_mut(i)) else { continue };
+                let coefficient = coefficients[coefficient as usize];
+                // Most are one.
+                *sum += if coefficient == Scalar::ONE { *weight } else { coefficient * weight };
+            }
         }
-    }
+    });
     out
 }

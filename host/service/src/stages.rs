@@ -69,8 +69,8 @@ impl Synthesis for TimedJob {
         timed(&self.times.synthesis, || self.job.assign(partition, segment, writer, stop))
     }
 
-    fn end_partition(&self, partition: u32) {
-        self.job.end_partition(partition);
+    fn keep_guests(&self, count: u64) {
+        self.job.keep_guests(count);
     }
 }
 

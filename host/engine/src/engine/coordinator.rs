@@ -6,7 +6,7 @@ use crate::arena::{Lease, LeaseTag};
 use crate::budget::Usage;
 use crate::device::Stop;
 use crate::failure::Outcome;
-use crate::ids::{JobId, JobKey, PartitionKey, SlotId, Time};
+use crate::ids::{CircuitId, DeviceId, JobId, JobKey, PartitionKey, SlotId, Time};
 use crate::scheduler::{Action, Counters, JobStatus, Refusal, Report, Scheduler, Submission};
 use crate::timeline::{Category, Span, Timeline, Track};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
@@ -31,8 +31,14 @@ pub(super) enum Message {
     CancelAll,
     Running(Sender<Vec<(JobKey, JobId)>>),
     Usage(Sender<(Usage, Counters)>),
-    Timeline(Sender<Timeline>),
+    Timeline(u64, Sender<Timeline>),
     Newest(usize, Sender<Vec<Span>>),
+    Preload {
+        circuit: CircuitId,
+        circuit_bytes: Vec<Option<u64>>,
+        reply: Sender<Vec<DeviceId>>,
+    },
+    Evict(CircuitId, Sender<bool>),
     Drain(Sender<()>),
     /// A worker is done; `segment` is what it wrote.
     Done {
@@ -131,8 +137,12 @@ impl Coordinator {
                 tell(&reply, running);
             }
             Message::Usage(reply) => tell(&reply, (self.scheduler.usage(), self.scheduler.counters())),
-            Message::Timeline(reply) => tell(&reply, self.timeline.clone()),
             Message::Newest(count, reply) => tell(&reply, self.newest(count, now)),
+            Message::Timeline(mark, reply) => tell(&reply, self.timeline.since(mark)),
+            Message::Preload { circuit, circuit_bytes, reply } => {
+                tell(&reply, self.scheduler.preload(now, circuit, &circuit_bytes));
+            }
+            Message::Evict(circuit, reply) => tell(&reply, self.scheduler.evict(now, circuit)),
             Message::Drain(reply) => {
                 if self.drained {
                     tell(&reply, ());
@@ -185,7 +195,6 @@ impl Coordinator {
                 data.segments[*index as usize] = segment;
                 if data.missing == 0 {
                     data.queued = Some(now);
-                    self.jobs[&partition.job].parts.synthesis.end_partition(partition.index);
                 }
             }
             Report::Proved { partition, result, .. } => {
@@ -208,6 +217,11 @@ impl Coordinator {
             match action {
                 Action::Admit { partition, leases } => self.admit(partition, leases),
                 Action::Synthesise { partition, segment } => self.synthesise(partition, segment),
+                Action::KeepGuests { job, count } => {
+                    if let Some(job) = self.jobs.get(&job) {
+                        job.parts.synthesis.keep_guests(count);
+                    }
+                }
                 Action::Evict { device, circuit } => self.workers.load(device, LoadOrder::Evict(circuit)),
                 Action::Load { device, circuit } => self.workers.load(device, LoadOrder::Load(circuit)),
                 Action::Restart { device } => self.workers.load(device, LoadOrder::Restart),
@@ -289,7 +303,6 @@ impl Coordinator {
 
     fn release(&mut self, partition: PartitionKey) {
         let data = self.partitions.remove(&partition).expect("what is released was admitted");
-        self.jobs[&partition.job].parts.synthesis.end_partition(partition.index);
         let Partition { leases, segments, assignment, .. } = data;
         let remains = Remains { _leases: leases, _segments: segments, _assignment: assignment };
         self.workers.check(CheckOrder::Release { partition, remains });

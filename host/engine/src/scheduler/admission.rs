@@ -3,7 +3,7 @@
 use super::{Action, Health, PartitionState, Role, Scheduler, Submission, Turn};
 use crate::budget::{Demand, NeverFits, Residency};
 use crate::failure::{Cause, Place, Stage};
-use crate::ids::{CircuitId, DeviceId, PartitionKey, Time};
+use crate::ids::{CircuitId, DeviceId, JobKey, PartitionKey, Priority, Time};
 
 /// Where a partition can go.
 enum Places {
@@ -38,7 +38,8 @@ impl Scheduler {
             let Some(&turn) = self.waiting.first() else { break };
             match self.places(turn.partition) {
                 Places::Any(devices) => {
-                    if !devices.into_iter().any(|device| self.admit_to(now, turn, device)) {
+                    let admitted = devices.into_iter().any(|device| self.admit_to(now, turn, device));
+                    if !admitted && !self.reclaim_guests(turn.partition.job) {
                         break;
                     }
                 }
@@ -50,11 +51,13 @@ impl Scheduler {
 
     /// Admit one partition with everything it needs, or do nothing.
     fn admit_to(&mut self, now: Time, turn: Turn, device: DeviceId) -> bool {
-        let submission = &self.jobs[&turn.partition.job].submission;
+        let job = turn.partition.job;
+        let submission = &self.jobs[&job].submission;
         let segments = submission.segments.clone();
+        let rested = self.resting.contains(&job);
         let demand = Demand {
             segments: &segments,
-            host_bytes: submission.host_bytes(self.config.synthesis_workers),
+            host_bytes: if rested { 0 } else { submission.host_bytes(self.config.synthesis_workers) },
             device,
             node: self.devices[usize::from(device.0)].spec.node,
             circuit: submission.circuit,
@@ -68,11 +71,24 @@ impl Scheduler {
         self.order_residency(device, circuit, grant.residency);
         self.segments.extend((0..segments.len()).map(|segment| (turn, super::ceil_u32(segment))));
         self.devices[usize::from(device.0)].in_flight += 1;
+        if !self.resting.remove(&job) {
+            self.jobs.get_mut(&job).expect("its partition is here").grants += 1;
+        }
         let partition = self.partition_mut(turn.partition);
         partition.state = PartitionState::Synthesising;
         partition.home = Some(device);
         partition.has_host = true;
         true
+    }
+
+    /// Take back the memory of guests that only rest between partitions, for a job whose turn it is. Says whether there was any.
+    fn reclaim_guests(&mut self, for_job: JobKey) -> bool {
+        let resting: Vec<_> = self.resting.iter().copied().filter(|&job| job != for_job).collect();
+        for &job in &resting {
+            self.resting.remove(&job);
+            self.give_back_grant(job);
+        }
+        !resting.is_empty()
     }
 
     /// Give partitions that lost their device another one.
@@ -102,6 +118,41 @@ impl Scheduler {
         partition.state = PartitionState::Ready;
         partition.home = Some(device);
         true
+    }
+
+    /// Bring a circuit to every primary device that takes it and has room for it, others' idle keys making way. Says where it
+    /// is, or will be.
+    pub fn preload(&mut self, now: Time, circuit: CircuitId, circuit_bytes: &[Option<u64>]) -> Vec<DeviceId> {
+        let mut there = vec![];
+        for (index, bytes) in (0..).zip(circuit_bytes) {
+            let (id, device) = (DeviceId(index), &self.devices[usize::from(index)]);
+            let takes = device.spec.role == Role::Primary
+                && device.health == Health::Live
+                && !device.refuses.contains(&circuit);
+            let Some(bytes) = bytes.filter(|_| takes) else { continue };
+            let Some(residency) = self.budget.take_residency(id, (circuit, bytes), Priority::Normal, now) else {
+                continue;
+            };
+            self.order_residency(id, circuit, residency);
+            self.budget.end_use(id, circuit, now);
+            there.push(id);
+        }
+        there
+    }
+
+    /// Take a circuit off every device on which no partition needs it. Says whether it is on none now.
+    pub fn evict(&mut self, now: Time, circuit: CircuitId) -> bool {
+        let devices = (0..super::ceil_u32(self.devices.len()) as u16).map(DeviceId);
+        let (idle, busy): (Vec<_>, Vec<_>) = devices
+            .filter(|&id| self.budget.is_resident(id, circuit))
+            .partition(|&id| self.budget.is_idle(id, circuit));
+        for device in idle {
+            self.counters.evictions += 1;
+            self.budget.forget(device, circuit);
+            self.actions.push(Action::Evict { device, circuit });
+        }
+        self.pump(now);
+        busy.is_empty()
     }
 
     fn order_residency(&mut self, device: DeviceId, circuit: CircuitId, residency: Residency) {

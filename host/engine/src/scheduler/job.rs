@@ -56,10 +56,14 @@ impl Submission {
         Ok(())
     }
 
-    /// Host memory of a partition: its guests, as many as can run at once.
+    /// Guests of a partition: as many as can run at once.
+    pub(super) fn guests(&self, synthesis_workers: usize) -> u64 {
+        self.segments.len().min(synthesis_workers) as u64
+    }
+
+    /// Host memory of a partition: that of its guests.
     pub(super) fn host_bytes(&self, synthesis_workers: usize) -> u64 {
-        let guests = self.segments.len().min(synthesis_workers) as u64;
-        guests.saturating_mul(self.guest_bytes)
+        self.guests(synthesis_workers).saturating_mul(self.guest_bytes)
     }
 }
 
@@ -150,6 +154,8 @@ pub(super) struct Job {
     pub partitions: Vec<Partition>,
     /// Partitions that are not closed.
     pub open: u32,
+    /// Partitions whose guests' memory it has: those that are being written, or one that guests keep in between.
+    pub grants: u32,
     /// Set at the first failure or on cancelling: nothing new is begun, and this is how it will have ended.
     pub stopping: Option<Outcome>,
 }
@@ -157,7 +163,7 @@ pub(super) struct Job {
 impl Job {
     pub fn new(submission: Submission) -> Self {
         let partitions: Vec<_> = (0..submission.partitions).map(|_| Partition::new()).collect();
-        Self { open: ceil_u32(partitions.len()), partitions, submission, stopping: None }
+        Self { open: ceil_u32(partitions.len()), grants: 0, partitions, submission, stopping: None }
     }
 
     pub fn turn(&self, partition: PartitionKey) -> Turn {

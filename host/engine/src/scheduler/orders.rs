@@ -22,6 +22,14 @@ pub enum Action {
         /// The segment.
         segment: u32,
     },
+    /// A job's guests that write nothing may stay as far as there are no more than these with those that write; close the
+    /// others.
+    KeepGuests {
+        /// The job.
+        job: JobKey,
+        /// Guests that it has memory for.
+        count: u64,
+    },
     /// Free a circuit's memory on a device; loads ordered later come after it.
     Evict {
         /// The device.

@@ -292,11 +292,30 @@ impl Scheduler {
         self.actions.push(Action::Release { partition: key });
     }
 
+    /// A partition's guests are done. Those of the last that is being written stay for the next one, so that the input need
+    /// not be opened again; any other job that needs their memory gets it: see `reclaim_guests`.
     fn give_back_host(&mut self, key: PartitionKey) {
-        let bytes = self.jobs[&key.job].submission.host_bytes(self.config.synthesis_workers);
-        if std::mem::take(&mut self.partition_mut(key).has_host) {
-            self.budget.give_back_host(bytes);
+        if !std::mem::take(&mut self.partition_mut(key).has_host) {
+            return;
         }
+        let job = &self.jobs[&key.job];
+        let turn = |index| job.turn(PartitionKey { job: key.job, index });
+        let waits = || self.waiting.range(turn(0)..=turn(u32::MAX)).next().is_some();
+        if job.grants == 1 && job.stopping.is_none() && waits() {
+            self.resting.insert(key.job);
+        } else {
+            self.give_back_grant(key.job);
+        }
+    }
+
+    /// Give back the memory of one partition's guests.
+    pub(super) fn give_back_grant(&mut self, key: JobKey) {
+        let workers = self.config.synthesis_workers;
+        let job = self.jobs.get_mut(&key).expect("a job stays while it has memory");
+        job.grants -= 1;
+        let count = job.submission.guests(workers) * u64::from(job.grants);
+        self.budget.give_back_host(job.submission.host_bytes(workers));
+        self.actions.push(Action::KeepGuests { job: key, count });
     }
 
     /// Give back a partition's credit and its use of the circuit on its device.

@@ -93,6 +93,11 @@ fn check(seed: u64, faults: Rates) -> World {
         if dice.from(0, 5) == 0 {
             world.cancel_at(at + dice.from(0, 1000) * MILLISECOND, submission.id.clone());
         }
+        if dice.from(0, 7) == 0 {
+            let bytes = submission.circuit_bytes[0].unwrap();
+            world.preload_at(dice.from(0, 2000) * MILLISECOND, submission.circuit, bytes);
+            world.evict_at(dice.from(0, 4000) * MILLISECOND, submission.circuit);
+        }
         world.submit_at(at, submission, truth);
     }
     let result = catch_unwind(AssertUnwindSafe(|| world.run()));

@@ -282,3 +282,42 @@ fn one_synthesis_worker_serves_more_jobs_than_threads() {
     let world = check(scene, jobs);
     assert!(world.runs.values().all(|run| matches!(run.outcome.as_deref(), Some(Outcome::Proved(_)))));
 }
+
+#[test]
+fn guests_stay_from_partition_to_partition_and_make_room_for_another_jobs() {
+    let mut scene = setup(devices(&[1], false));
+    scene.config.credits_per_slot = 1;
+    // Room for the guests of one partition: a proof takes long, so none is being written most of the time.
+    scene.host = Pool { capacity_bytes: 100, head_room_bytes: 0 };
+    let opened = |world: &World| world.runs.values().map(|run| run.guests.opened).collect::<Vec<_>>();
+    let world = check(scene.clone(), vec![(0, job(&scene, "alone", 1, 10), Truth::default())]);
+    assert_eq!(opened(&world), [1], "the input is opened once");
+
+    let mut urgent = job(&scene, "urgent", 1, 1);
+    urgent.priority = Priority::Urgent;
+    let jobs = vec![(0, job(&scene, "long", 1, 10), Truth::default()), (350, urgent, Truth::default())];
+    let world = check(scene, jobs);
+    assert_eq!(opened(&world), [2, 1], "resting guests gave up their memory, once");
+    assert!(matches!(outcome(&world, "urgent"), Outcome::Proved(_)));
+    assert!(matches!(outcome(&world, "long"), Outcome::Proved(_)));
+}
+
+#[test]
+fn a_circuit_is_loaded_ahead_of_its_jobs_and_evicted_unless_it_is_in_use() {
+    let scene = setup(devices(&[1, 1], true));
+    let mut world = World::new(1, scene.clone());
+    let circuit = job(&scene, "job", 1, 4).circuit;
+    world.preload_at(0, circuit, 40);
+    world.evict_at(150 * MILLISECOND, circuit);
+    world.submit_at(100 * MILLISECOND, job(&scene, "job", 1, 4), Truth::default());
+    world.run();
+    assert_eq!(world.order.iter().filter(|action| action.starts_with("load")).count(), 2, "once on each GPU");
+    assert!(
+        world.order.iter().position(|action| action.starts_with("load"))
+            < world.order.iter().position(|action| action.starts_with("admit"))
+    );
+    assert_eq!(world.scheduler.counters().evictions, 0, "both are in use");
+    world.evict_at(world.now.0, circuit);
+    world.run();
+    assert_eq!((world.scheduler.counters().evictions, world.usage().device_bytes), (2, vec![0, 0, 0]));
+}

@@ -73,6 +73,8 @@ enum Happening {
     LoaderDone(DeviceId, Report),
     Submit(Submission, Truth),
     Cancel(JobId),
+    Preload(CircuitId, u64),
+    Evict(CircuitId),
     Drain,
 }
 
@@ -103,7 +105,16 @@ pub struct Run {
     written: BTreeSet<(u32, u32)>,
     admitted: BTreeMap<u32, Vec<Lease>>,
     computed: BTreeMap<u32, (SlotId, bool)>,
+    pub guests: Guests,
     pub slots: Vec<(u32, SlotId)>,
+}
+
+/// A job's guests: those that write, those that rest, and how many were opened.
+#[derive(Default)]
+pub struct Guests {
+    writing: u64,
+    resting: u64,
+    pub opened: u64,
 }
 
 pub struct World {
@@ -175,6 +186,14 @@ impl World {
         self.at(Time(nanos), Happening::Cancel(id));
     }
 
+    pub fn preload_at(&mut self, nanos: u64, circuit: CircuitId, bytes: u64) {
+        self.at(Time(nanos), Happening::Preload(circuit, bytes));
+    }
+
+    pub fn evict_at(&mut self, nanos: u64, circuit: CircuitId) {
+        self.at(Time(nanos), Happening::Evict(circuit));
+    }
+
     pub fn drain_at(&mut self, nanos: u64) {
         self.at(Time(nanos), Happening::Drain);
     }
@@ -229,6 +248,15 @@ impl World {
             }
             Happening::Submit(submission, truth) => self.submit(submission, truth),
             Happening::Drain => self.scheduler.drain(self.now),
+            Happening::Preload(circuit, bytes) => {
+                self.circuit_bytes.insert(circuit, bytes);
+                self.scheduler.preload(self.now, circuit, &vec![Some(bytes); self.devices.len()]);
+            }
+            Happening::Evict(circuit) => {
+                let gone = self.scheduler.evict(self.now, circuit);
+                let used = self.devices.iter().any(|device| device.proving.values().any(|&(_, of)| of == circuit));
+                assert!(!(gone && used), "what a slot uses is not gone");
+            }
             Happening::Cancel(id) => {
                 if let Some(key) = self.scheduler.find(&id)
                     && self.scheduler.cancel(self.now, key)
@@ -257,6 +285,7 @@ impl World {
                     written: BTreeSet::new(),
                     admitted: BTreeMap::new(),
                     computed: BTreeMap::new(),
+                    guests: Guests::default(),
                     slots: vec![],
                 };
                 assert!(self.runs.insert(key, run).is_none(), "a run's key is used once");
@@ -270,6 +299,9 @@ impl World {
         match &report {
             Report::Synthesised { partition, segment, result } => {
                 self.synthesising -= 1;
+                let guests = &mut self.run_mut(*partition).guests;
+                guests.writing -= 1;
+                guests.resting += u64::from(result.is_ok());
                 if result.is_ok() {
                     self.write_witness(*partition, *segment);
                 }
@@ -329,6 +361,10 @@ impl World {
                 assert!(run.admitted.insert(partition.index, leases).is_none(), "a partition is admitted once");
             }
             Action::Synthesise { partition, segment } => self.synthesise(partition, segment),
+            Action::KeepGuests { job, count } => {
+                let guests = &mut self.runs.get_mut(&job).unwrap().guests;
+                guests.resting = guests.resting.min(count.saturating_sub(guests.writing));
+            }
             Action::Evict { device, circuit } => self.order_load(device, LoaderOrder::Evict(circuit)),
             Action::Load { device, circuit } => self.order_load(device, LoaderOrder::Load(circuit)),
             Action::Restart { device } => {
@@ -356,6 +392,12 @@ impl World {
     fn synthesise(&mut self, partition: PartitionKey, segment: u32) {
         self.synthesising += 1;
         assert!(self.synthesising <= self.setup.config.synthesis_workers, "orders wait for a worker");
+        let guests = &mut self.run_mut(partition).guests;
+        guests.writing += 1;
+        match guests.resting {
+            0 => guests.opened += 1,
+            _ => guests.resting -= 1,
+        }
         let panics = self.setup.faults.panic;
         let result = if self.run_mut(partition).truth.guest_fault == Some((partition.index, segment)) {
             Err(SynthesisFault::Guest("unreachable executed".into()))
@@ -514,6 +556,9 @@ impl World {
     fn check_usage(&self) {
         let usage = self.usage();
         assert!(usage.host_bytes <= self.setup.host.capacity_bytes);
+        let bytes = |run: &Run| (run.guests.writing + run.guests.resting) * run.submission.guest_bytes;
+        let guests = self.runs.values().map(bytes).sum::<u64>();
+        assert!(guests <= usage.host_bytes, "guests have {guests} bytes, the budget says {}", usage.host_bytes);
         assert!(usage.pinned_bytes <= self.arena.capacity_bytes());
         for (used, (_, pool)) in usage.device_bytes.iter().zip(&self.setup.devices) {
             assert!(*used <= pool.capacity_bytes);
@@ -551,6 +596,7 @@ fn describe(action: &Action) -> String {
             format!("admit {partition:?} {tags:?}")
         }
         Action::Synthesise { partition, segment } => format!("synthesise {partition:?} {segment}"),
+        Action::KeepGuests { job, count } => format!("keep {count} guests of {job:?}"),
         Action::Evict { device, circuit } => format!("evict {device:?} {circuit}"),
         Action::Load { device, circuit } => format!("load {device:?} {circuit}"),
         Action::Prove { slot, partition, .. } => format!("prove {slot:?} {partition:?}"),

@@ -2,12 +2,18 @@
 
 use super::{Matrix, R1cs, ShapeHash};
 use crate::scalar::{Limbs, limbs_to_le_bytes};
+use rayon::prelude::*;
+use std::ops::Range;
 
 /// Separates this hash from every other use of BLAKE3. A change of the format is a change of this string.
 const CONTEXT: &str = "zkhost R1CS over BLS12-381, version 1";
 
-/// Bytes gathered before they are hashed: BLAKE3 is fastest on long inputs.
-const BUFFER_BYTES: usize = 1 << 18;
+/// Rows that one task writes down.
+const ROWS_PER_TASK: usize = 1 << 14;
+
+/// Rows and terms that are written down before they are hashed, at most, but one row at least: some 40 MB.
+const ROWS_PER_ROUND: usize = 1 << 20;
+const TERMS_PER_ROUND: u64 = 1 << 20;
 
 impl R1cs {
     /// The name of the circuit: BLAKE3 in key-derivation mode, context [`CONTEXT`], over its canonical form.
@@ -27,18 +33,35 @@ impl R1cs {
     }
 }
 
+/// BLAKE3 is as fast as memory on long inputs; writing them down takes longer, so tasks share it.
 fn hash_rows(hasher: &mut blake3::Hasher, matrix: &Matrix, dictionary: &[Limbs]) {
-    let mut buffer = Vec::with_capacity(BUFFER_BYTES + 64);
-    for row in 0..matrix.rows() {
-        buffer.extend_from_slice(&(matrix.row_range(row).len() as u32).to_le_bytes());
+    let mut first = 0;
+    while first < matrix.rows() {
+        let terms = matrix.row_range(first).start as u64 + TERMS_PER_ROUND;
+        let ends = &matrix.row_ends[first..];
+        let ends = &ends[..ends.len().min(ROWS_PER_ROUND)];
+        let rows = ends.partition_point(|&end| end <= terms).max(1);
+        let written = |(task, ends): (usize, &[u64])| {
+            let from = first + task * ROWS_PER_TASK;
+            written_rows(matrix, from..from + ends.len(), dictionary)
+        };
+        let pieces: Vec<_> = ends[..rows].par_chunks(ROWS_PER_TASK).enumerate().map(written).collect();
+        for piece in &pieces {
+            hasher.update_rayon(piece);
+        }
+        first += rows;
+    }
+}
+
+fn written_rows(matrix: &Matrix, rows: Range<usize>, dictionary: &[Limbs]) -> Vec<u8> {
+    let terms = matrix.row_range(rows.end - 1).end - matrix.row_range(rows.start).start;
+    let mut bytes = Vec::with_capacity(4 * rows.len() + 36 * terms);
+    for row in rows {
+        bytes.extend_from_slice(&(matrix.row_range(row).len() as u32).to_le_bytes());
         for (column, coefficient) in matrix.row(row) {
-            buffer.extend_from_slice(&column.to_le_bytes());
-            buffer.extend_from_slice(&limbs_to_le_bytes(&dictionary[coefficient as usize]));
-            if buffer.len() >= BUFFER_BYTES {
-                hasher.update_rayon(&buffer);
-                buffer.clear();
-            }
+            bytes.extend_from_slice(&column.to_le_bytes());
+            bytes.extend_from_slice(&limbs_to_le_bytes(&dictionary[coefficient as usize]));
         }
     }
-    hasher.update_rayon(&buffer);
+    bytes
 }
