@@ -166,3 +166,83 @@ fn merkle_poseidon_is_proved_as_by_groth16_in_every_partition() {
     assert_eq!(run.assignments.len(), 3);
     check_development_key(&run);
 }
+
+/// Rounds of MiMC in the guest in C.
+const MIMC_ROUNDS: u64 = 322;
+
+/// Its constants: four words of SplitMix64 each, the last without its two topmost bits.
+fn mimc_constant(round: u64) -> OtherScalar {
+    let word = |i: u64| {
+        let mut word = (4 * round + i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        word ^ word >> 31
+    };
+    OtherScalar::from_raw([word(0), word(1), word(2), word(3) >> 2])
+}
+
+/// What the guest in C proves, for bellman.
+struct Mimc;
+
+impl Circuit<OtherScalar> for Mimc {
+    fn synthesize<CS: ConstraintSystem<OtherScalar>>(self, cs: &mut CS) -> Result<(), SynthesisError> {
+        let mut left = cs.alloc(|| "left", || Err(SynthesisError::AssignmentMissing))?;
+        let mut right = cs.alloc(|| "right", || Err(SynthesisError::AssignmentMissing))?;
+        for round in 0..MIMC_ROUNDS {
+            let square = cs.alloc(|| "square", || Err(SynthesisError::AssignmentMissing))?;
+            let next = match round + 1 < MIMC_ROUNDS {
+                true => cs.alloc(|| "next", || Err(SynthesisError::AssignmentMissing))?,
+                false => cs.alloc_input(|| "image", || Err(SynthesisError::AssignmentMissing))?,
+            };
+            let constant = (mimc_constant(round), CS::one());
+            cs.enforce(|| "square", |z| z + left + constant, |z| z + left + constant, |z| z + square);
+            cs.enforce(|| "cube", |z| z + square, |z| z + left + constant, |z| z + next - right);
+            (left, right) = (next, left);
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_guest_in_c_has_the_shape_of_native_synthesis_and_names_its_rows() {
+    check_shape("c-mimc", record(Mimc), 2 * MIMC_ROUNDS as usize, 2);
+    let circuit = RUNTIME.load("c-mimc", &component("c-mimc"), Limits::default()).unwrap();
+    let named = circuit.record_shape(b"{}", true).unwrap();
+    assert_eq!((&*named.names[0], &*named.names[643]), ("round 0/square", "round 321/cube"));
+}
+
+#[test]
+fn a_guest_in_c_is_proved_as_by_groth16() {
+    let run = run("c-mimc", b"");
+    let (mut left, mut right) = (-OtherScalar::one(), OtherScalar::from(0x1234_5678_90ab_cdef));
+    for round in 0..MIMC_ROUNDS {
+        let base = left + mimc_constant(round);
+        (left, right) = (right + base * base * base, left);
+    }
+    assert_eq!(OtherScalar::from_raw(to_canonical(&run.assignments[0].publics()[0])), left);
+    check_development_key(&run);
+}
+
+/// What the guest in C says of an input.
+fn check_refused_by_c(input: &str, part: &str) {
+    let circuit = RUNTIME.load("c-mimc", &component("c-mimc"), Limits::default()).unwrap();
+    let error = circuit.open(b"", &Input::from(input.as_bytes().to_vec())).err().expect(input).to_string();
+    assert!(error.contains(part), "{input}: {error}");
+}
+
+#[test]
+fn a_guest_in_c_refuses_bad_input_with_a_sentence() {
+    let half = "field `left`: a string of 0x and 1 to 64 hexadecimal digits below r was expected";
+    let r = "73eda753299d7d483339d80809a1d80553bda402fffe5bfeffffffff00000001";
+    check_refused_by_c(&format!(r#"{{"left": "0x{r}", "right": "0x1"}}"#), half);
+    check_refused_by_c(&format!(r#"{{"left": "0x0{r}", "right": "0x1"}}"#), half);
+    for wrong in [r#""0x""#, r#""7""#, "7", r#""0x1"#, r#""0x1g""#, ""] {
+        check_refused_by_c(&format!(r#"{{"left": {wrong}"#), half);
+    }
+    for fields in ["", r#""left": "0x1""#, r#""left": "0x1", "left": "0x1""#, r#""left": "0x1", "middle": "0x1""#] {
+        check_refused_by_c(&format!("{{{fields}}}"), "`left` and `right` were expected, each once, and no others");
+    }
+    check_refused_by_c(r#"{"left": "0x1", "right": "0x2"} 1"#, "more follows");
+    check_refused_by_c("[]", "an object");
+    check_refused_by_c(&" ".repeat(1025), "at most 1,024 bytes");
+}

@@ -48,3 +48,19 @@ fn a_new_circuit_builds_checks_proves_and_verifies_as_it_is() {
     ));
     workplace.json("verify --vk product.vk --proof product.proof --public product.json");
 }
+
+#[test]
+fn a_file_that_is_no_module_of_a_circuit_is_refused() {
+    let workplace = Workplace::new();
+    workplace.write("notes.txt", b"no module");
+    workplace.write("empty.wasm", b"\0asm\x01\0\0\0");
+    workplace.write("component.wasm", b"\0asm\x0d\0\x01\0");
+    let out = "--out circuit.wasm";
+    for file in ["notes.txt", "component.wasm"] {
+        workplace.check_failure(&format!("build {file} {out}"), 4, &[file, "core module", "wit/v0.1/circuit.wit"]);
+    }
+    workplace.check_failure(&format!("build empty.wasm {out}"), 4, &["empty.wasm", "circuit@0.1.0", "c-mimc"]);
+    workplace.check_failure("build empty.wasm", 2, &["empty.wasm", "--out"]);
+    workplace.check_failure(&format!("build empty.wasm --locked {out}"), 2, &["--locked", "for crates"]);
+    workplace.check_failure("build empty.wasm --out empty.wasm", 2, &["another file"]);
+}

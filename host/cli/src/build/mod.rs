@@ -1,4 +1,5 @@
-//! From a guest crate to a component: choose a toolchain, compile to a core module, encode the component.
+//! From a guest crate to a component: choose a toolchain, compile to a core module, encode the component. A module of another
+//! language is encoded as it is.
 //!
 //! The crate is an ordinary library; `cargo rustc --crate-type cdylib` makes a module of it. Flags and profile are fixed
 //! here, so that the same source gives the same component whoever builds it, and no path of the machine is in it.
@@ -15,6 +16,7 @@ use anyhow::Result;
 use cargo::Workspace;
 use std::path::{Path, PathBuf};
 pub use toolchain::Toolchain;
+use zkhost_runtime::Limits;
 
 /// What to build.
 pub struct Request<'a> {
@@ -40,8 +42,8 @@ pub struct Built {
     pub bytes: u64,
     /// What it imports.
     pub imports: Vec<String>,
-    /// What compiled it.
-    pub toolchain: Toolchain,
+    /// What compiled it; none if it came as a module.
+    pub toolchain: Option<Toolchain>,
 }
 
 /// Build a component. Cargo's own messages go to standard error.
@@ -61,13 +63,31 @@ pub fn build(request: &Request<'_>) -> Result<Built> {
     let package = workspace.package(request.folder, request.package)?;
     let patched = request.host_inversion.then(|| inversion::patched_crate(&workspace)).transpose()?;
     let module = cargo::compile(&toolchain, &workspace, package, patched.as_deref(), request.locked)?;
-    let (component, imports) = component::encode(&package.name, &module)?;
+    let (component, imports) = component::encode_package(&package.name, &module)?;
 
     let path = match request.out {
         Some(out) => out.to_owned(),
         None => workspace.target_directory.join("components").join(format!("{}.wasm", package.name)),
     };
+    write(package.name.clone(), path, &component, imports, Some(toolchain))
+}
+
+/// Encode a module that some other compiler made as a component.
+pub fn encode_module(module: &Path, out: &Path) -> Result<Built> {
+    let bytes = files::read(module, "the module", Limits::default().component_bytes)?;
+    let (component, imports) = component::encode_module(module, bytes)?;
+    let name = module.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    write(name, out.to_owned(), &component, imports, None)
+}
+
+fn write(
+    name: String,
+    path: PathBuf,
+    component: &[u8],
+    imports: Vec<String>,
+    toolchain: Option<Toolchain>,
+) -> Result<Built> {
     files::create_parents(&path)?;
-    files::write(&path, &component)?;
-    Ok(Built { name: package.name.clone(), path, bytes: component.len() as u64, imports, toolchain })
+    files::write(&path, component)?;
+    Ok(Built { name, path, bytes: component.len() as u64, imports, toolchain })
 }
