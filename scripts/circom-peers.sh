@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# circom's compiler, its library of circuits and snarkjs, as published: peers of the tests and benches. The circuits in
-# tests/circom and those of the fixtures are compiled for BLS12-381 to build/circom, each when it is missing or older than its
-# source. What the compiler writes holds its own runtime, which is under the GPL, so none of it is in the repository.
+# circom's compiler, its library of circuits, snarkjs, ZoKrates, Solidity's compiler and an Ethereum virtual machine, as
+# published: peers of the tests and benches. The circuits in tests/circom and those of the fixtures are compiled for BLS12-381
+# to build/circom, each when it is missing or older than its source. What the compiler writes holds its own runtime, which is
+# under the GPL, so none of it is in the repository.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
