@@ -9,6 +9,9 @@ CUDA_VENV := .venv
 CUDA_WHEELS := nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88 nvidia-cuda-crt==13.0.88 nvidia-cuda-runtime==13.0.96 \
 	nvidia-cuda-cccl==13.0.85
 
+# For each fuzz target.
+FUZZ_SECONDS ?= 30
+
 export CARGO_TERM_PROGRESS_WHEN ?= never
 # Registers and spills of every kernel, as warnings of the build.
 export ZKHOST_CUDA_REPORT ?= 1
@@ -28,6 +31,11 @@ test: lint wasm-toolchain sapling-keys circom-peers chromium ## Everything CI ru
 	cargo test --workspace --locked
 	cargo test --package zkhost-engine --features shuttle --test arena_shuttle --locked
 	cd guest-circuits && cargo test --workspace --locked
+	scripts/fuzz.sh $(FUZZ_SECONDS)
+
+.PHONY: fuzz
+fuzz: ## Every fuzz target for FUZZ_SECONDS; needs the tests' build of the command and the guests.
+	scripts/fuzz.sh $(FUZZ_SECONDS)
 
 .PHONY: soak
 soak: guests ## The long rounds of tests that are short in `make test`: killed servers, a thousand jobs in one process.
@@ -54,7 +62,7 @@ sapling-keys: ## Write the Zcash ceremony keys to build/sapling.
 	scripts/sapling-keys.sh
 
 .PHONY: circom-peers
-circom-peers: ## circom, circomlib and snarkjs from npm, and the circuits of tests/circom compiled.
+circom-peers: ## circom, circomlib, snarkjs, ZoKrates, solc and an EVM from npm, and the circuits of tests/circom compiled.
 	scripts/circom-peers.sh
 
 .PHONY: chromium
