@@ -4,8 +4,9 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/circom-peers.sh
-cargo build --quiet --release --locked --package zkhost
-zkhost=$PWD/target/release/zkhost
+# ZKHOST may name a command that is built already.
+[ -n "${ZKHOST:-}" ] || cargo build --quiet --release --locked --package zkhost
+zkhost=$(realpath "${ZKHOST:-${CARGO_TARGET_DIR:-target}/release/zkhost}")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 ln -s "$PWD/tests/circom/node_modules" "$work/node_modules"

@@ -12,29 +12,35 @@ if ! command -v npm > /dev/null; then
     $sudo apt-get -qq install --no-install-recommends nodejs npm > /dev/null
 fi
 peers=tests/circom
-if [ ! $peers/node_modules/.package-lock.json -nt $peers/package-lock.json ]; then
-    npm ci --prefix $peers --no-audit --no-fund --silent
-    touch $peers/node_modules/.package-lock.json
-fi
+for packages in $peers $peers/circom-2.0.6; do
+    if [ ! $packages/node_modules/.package-lock.json -nt $packages/package-lock.json ]; then
+        npm ci --prefix $packages --no-audit --no-fund --silent
+        touch $packages/node_modules/.package-lock.json
+    fi
+done
 
+# NAME SOURCE PACKAGES [OPTION...]: by the compiler among those packages.
 compile() {
-    local name=$1 source=$2 out=build/circom/$1 draft=$peers/draft
+    local name=$1 source=$2 packages=$3 out=build/circom/$1 draft=$peers/draft
+    shift 3
     [ ! "$out/circuit.wasm" -nt "$source" ] || return 0
     rm -rf $draft "$out"
     mkdir -p $draft "$out"
     cp "$source" $draft/circuit.circom
     # The compiler runs in WebAssembly too and sees nothing but the folder it is started in.
     (cd $peers &&
-        npx circom2 draft/circuit.circom --r1cs --wasm --sym --prime bls12381 -l node_modules -o draft > draft/log 2>&1 ||
+        node "$packages/node_modules/circom2/cli.js" draft/circuit.circom "$@" --r1cs --wasm --sym --prime bls12381 -o draft > draft/log 2>&1 ||
         { cat draft/log; exit 1; })
     mv $draft/circuit.r1cs $draft/circuit.sym "$out"
     mv $draft/circuit_js/circuit.wasm "$out"
     rm -r $draft
 }
 
+# The last compiler whose modules have the earlier interface. What is compiled is not compiled again below.
+compile early $peers/circuits/early.circom circom-2.0.6
 for source in $peers/circuits/*.circom; do
-    compile "$(basename "$source" .circom)" "$source"
+    compile "$(basename "$source" .circom)" "$source" . -l node_modules
 done
 for source in tests/fixtures/circom/*/circuit.circom; do
-    compile "fixture-$(basename "$(dirname "$source")")" "$source"
+    compile "fixture-$(basename "$(dirname "$source")")" "$source" . -l node_modules
 done

@@ -12,13 +12,15 @@ use zkhost_groth16::{Assignment, CpuProver, HBasis, PreparedVerifyingKey, Prover
 use zkhost_runtime::{Cache, Circom, Compiler, Fault, Input, Limits, Refusal, Runtime};
 use zkhost_tests::fixture;
 
-/// Circuits of circomlib, and one with nested arrays.
-const CIRCUITS: [&str; 14] = [
+/// Circuits of circomlib, one with nested arrays, and one by a compiler before 2.0.7.
+const CIRCUITS: [&str; 16] = [
     "babyadd",
     "binsum",
     "bitify",
     "comparators",
     "compconstant",
+    "early",
+    "eddsamux",
     "gates",
     "merkle",
     "mimc7",
@@ -152,6 +154,13 @@ fn an_assertion_names_the_template_and_line_that_circom_reports() {
         Refusal::Unsatisfied,
         &["circuit `nested`", "assertion", "template Product", "line: 15"],
     );
+}
+
+#[test]
+fn so_it_does_by_the_interface_before_circom_2_0_7() {
+    let parts = ["circuit `early`", "assertion", "template Early", "line: 14"];
+    check_refusal("early", json!({"a": vec![1; 60], "b": 1000}), Refusal::Unsatisfied, &parts);
+    check_refusal("early", json!({"a": vec![1; 60]}), Refusal::BadInput, &["60 of the circuit's 61 input values"]);
 }
 
 /// circom_runtime issue 7: missing inputs passed unnoticed.

@@ -34,6 +34,50 @@ pub struct CircuitArgs {
     pub sandbox: SandboxArgs,
 }
 
+/// A circuit whose constraint system a command needs: a component, or what circom wrote.
+#[derive(Args)]
+pub struct SourceArgs {
+    /// The circuit: a component, such as `zkhost build` makes
+    #[arg(required_unless_present = "r1cs")]
+    component: Option<PathBuf>,
+    /// The circuit's parameters: a file of JSON, or the JSON itself if it starts with `{` [default: the circuit's own]
+    #[arg(long, value_name = "JSON")]
+    params: Option<OsString>,
+    /// A circom circuit instead of a component: its constraint system, as `circom --r1cs --prime bls12381` writes it
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["component", "params"], help_heading = "circom")]
+    r1cs: Option<PathBuf>,
+    #[command(flatten)]
+    pub sandbox: SandboxArgs,
+}
+
+/// What a command is about.
+pub enum Source<'a> {
+    /// A component.
+    Component(CircuitArgs),
+    /// circom's constraint system.
+    Circom(&'a Path),
+}
+
+impl SourceArgs {
+    /// Which it is.
+    pub fn source(&self) -> Result<Source<'_>> {
+        match (&self.component, &self.r1cs) {
+            (_, Some(r1cs)) => Ok(Source::Circom(r1cs)),
+            (Some(component), None) => Ok(Source::Component(CircuitArgs {
+                component: component.clone(),
+                params: self.params.clone(),
+                sandbox: self.sandbox.clone(),
+            })),
+            (None, None) => Err(Failure::new(Code::Usage, "give a component, or --r1cs").into()),
+        }
+    }
+
+    /// The files that are read, for what is written not to replace them.
+    pub fn files(&self) -> [Option<&Path>; 3] {
+        [self.component.as_deref(), self.params.as_ref().map(Path::new), self.r1cs.as_deref()]
+    }
+}
+
 /// How to run what somebody else wrote.
 #[derive(Args, Clone)]
 pub struct SandboxArgs {
@@ -80,11 +124,6 @@ pub struct Loaded {
 }
 
 impl CircuitArgs {
-    /// The files that are read, for what is written not to replace them.
-    pub fn files(&self) -> [Option<&Path>; 2] {
-        [Some(&self.component), self.params.as_ref().map(Path::new)]
-    }
-
     /// The component's file and the limits to load it with.
     pub fn component(&self) -> Result<(&Path, Limits)> {
         Ok((&self.component, self.sandbox.limits()?))

@@ -10,10 +10,11 @@ use std::time::Duration;
 use zkhost_cuda::{DeviceChoice, KeyDimensions, LOG_DOMAIN_MIN};
 use zkhost_engine::arena::{Arena, LeaseLayout, Ordinary, PageLock, SlabSpec, class_bytes};
 use zkhost_engine::budget::Pool;
+use zkhost_engine::circom::CircomJob;
 use zkhost_engine::component::ComponentJob;
 use zkhost_engine::cuda::{CudaConfig, CudaDevice, KeySource, KeyStore, SLOTS};
 use zkhost_engine::device::{Device, ProverDevice};
-use zkhost_engine::failure::{Cause, Outcome, Proved, Stage};
+use zkhost_engine::failure::{Cause, Failure as Failed, Outcome, Proved, Stage};
 use zkhost_engine::ids::{CircuitId, JobId, Priority};
 use zkhost_engine::scheduler::{Config, DeviceSpec, JobStatus, PartitionState, Role};
 use zkhost_engine::synthesis::{Circuit, Synthesis};
@@ -130,25 +131,46 @@ impl KeySource for OneKey {
     }
 }
 
-/// Prove all partitions of a job. The proofs are verified.
+/// Prove all partitions of a component's job. The proofs are verified.
 pub fn prove(loaded: &Loaded, job: &Job<'_>, devices: &Devices, stages: &mut Stages) -> Result<(Proved, Timeline)> {
-    let circuit = devices.circuit.clone();
     let sources = (job.layout, job.shape);
     let synthesis = Arc::new(ComponentJob::new(&loaded.circuit, &loaded.params, job.input, sources, Arc::new(Silent))?);
+    let (outcome, timeline) = run(synthesis.clone(), devices, stages)?;
+    let cause_of = |failure: &Failed| match &failure.cause {
+        Cause::Guest(_) => synthesis.take_error().map(anyhow::Error::from),
+        Cause::Unsatisfied(broken) => {
+            let partition = failure.place.partition.unwrap_or_default();
+            Some(loaded.name_constraint(partition, broken.clone()).into())
+        }
+        _ => None,
+    };
+    Ok((proved(&outcome, cause_of)?, timeline))
+}
+
+/// Prove a circom circuit's job. The proof is verified.
+pub fn prove_circom(synthesis: Arc<CircomJob>, devices: &Devices, stages: &mut Stages) -> Result<(Proved, Timeline)> {
+    let (outcome, timeline) = run(synthesis.clone(), devices, stages)?;
+    let proved = proved(&outcome, |_| synthesis.take_error().map(anyhow::Error::from))?;
+    Ok((proved, timeline))
+}
+
+/// One job on an engine of its own.
+fn run(synthesis: Arc<dyn Synthesis>, devices: &Devices, stages: &mut Stages) -> Result<(Arc<Outcome>, Timeline)> {
+    let partitions = synthesis.partitions();
     let threads = rayon::current_num_threads();
-    let (arena, credits_per_slot) = devices.room(synthesis.segments(), job.layout.partitions, threads)?;
+    let (arena, credits_per_slot) = devices.room(synthesis.segments(), partitions, threads)?;
     let scheduler = Config { synthesis_workers: threads, credits_per_slot, ..Config::default() };
     let config = EngineConfig { scheduler, host: UNBOUNDED, pinned_head_room_bytes: 0 };
     let engine = Engine::start(config, devices.all.clone(), arena).context("cannot start the threads that prove")?;
     let request = JobRequest {
         id: JobId { owner: "zkhost".into(), name: "prove".into() },
         body: [0; 32],
-        circuit,
+        circuit: devices.circuit.clone(),
         priority: Priority::Normal,
         time_limit: None,
-        synthesis: synthesis.clone(),
+        synthesis,
     };
-    let outcome = stages.watch("prove", u64::from(job.layout.partitions), |bar| -> Result<_> {
+    let outcome = stages.watch("prove", u64::from(partitions), |bar| -> Result<_> {
         let handle = engine.submit(request)?;
         loop {
             if let Some(outcome) = handle.wait_for(POLL)? {
@@ -161,11 +183,7 @@ pub fn prove(loaded: &Loaded, job: &Job<'_>, devices: &Devices, stages: &mut Sta
     })?;
     let timeline = engine.timeline()?;
     add_stages(stages, &timeline);
-    match &*outcome {
-        Outcome::Proved(proved) => Ok((proved.clone(), timeline)),
-        Outcome::Failed(failure) => Err(error(loaded, &synthesis, failure)),
-        Outcome::Cancelled => Err(Failure::new(Code::Busy, "the job was cancelled").into()),
-    }
+    Ok((outcome, timeline))
 }
 
 /// Note where the time went. Stages overlap; each moment counts once, so that their sum is the whole.
@@ -179,19 +197,18 @@ fn add_stages(stages: &mut Stages, timeline: &Timeline) {
     }
 }
 
-/// The failure with the exit code that it has outside an engine, too.
-fn error(loaded: &Loaded, synthesis: &ComponentJob, failure: &zkhost_engine::failure::Failure) -> anyhow::Error {
-    let partition = failure.place.partition.unwrap_or_default();
+/// The proofs, or the failure with the exit code that it has outside an engine, too; `cause_of` may know it in full.
+fn proved(outcome: &Outcome, cause_of: impl FnOnce(&Failed) -> Option<anyhow::Error>) -> Result<Proved> {
+    let failure = match outcome {
+        Outcome::Proved(proved) => return Ok(proved.clone()),
+        Outcome::Cancelled => return Err(Failure::new(Code::Busy, "the job was cancelled").into()),
+        Outcome::Failed(failure) => failure,
+    };
     let code = match (&failure.cause, failure.stage) {
-        (Cause::Guest(_), _) => match synthesis.take_error() {
-            Some(error) => return error.into(),
-            None => Code::Guest,
-        },
-        (Cause::Unsatisfied(broken), _) => return loaded.name_constraint(partition, broken.clone()).into(),
-        (Cause::Device { .. }, Stage::Verification) => Code::False,
-        (Cause::Rejected(_), _) => Code::Guest,
+        (Cause::Unsatisfied(_), _) | (Cause::Device { .. }, Stage::Verification) => Code::False,
+        (Cause::Guest(_) | Cause::Rejected(_), _) => Code::Guest,
         (Cause::Deadline, _) => Code::Busy,
         _ => Code::Device,
     };
-    Failure::new(code, failure.to_string()).into()
+    Err(cause_of(failure).unwrap_or_else(|| Failure::new(code, failure.to_string()).into()))
 }

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use zkhost_cuda::CudaError;
+use zkhost_engine::circom::CircomError;
 use zkhost_groth16::r1cs::CheckError;
 use zkhost_groth16::{ProveError, VerifyError};
 use zkhost_runtime::{Fault, LoadError, Refusal, RunError};
@@ -53,6 +54,13 @@ fn code_of_link(link: &(dyn std::error::Error + 'static)) -> Option<Code> {
     }
     if let Some(error) = link.downcast_ref::<RunError>() {
         return Some(code_of_fault(&error.fault));
+    }
+    if let Some(error) = link.downcast_ref::<CircomError>() {
+        return Some(match error {
+            CircomError::Run(error) => code_of_fault(&error.fault),
+            CircomError::Check(CheckError::Unsatisfied(_)) => Code::False,
+            _ => Code::File,
+        });
     }
     if let Some(error) = link.downcast_ref::<VerifyError>() {
         return Some(code_of_verify(error));

@@ -17,13 +17,13 @@ use zkhost_groth16::{ProvingKey, VerifyingKey};
 pub struct Phase2Args {
     /// Take a key without a second phase (delta = gamma), by which anyone can forge proofs: for tests only
     #[arg(long)]
-    insecure_without_phase2: bool,
+    insecure_test_key: bool,
 }
 
 impl Phase2Args {
     /// Whether a second phase is required.
     pub fn phase2(&self) -> Phase2 {
-        match self.insecure_without_phase2 {
+        match self.insecure_test_key {
             true => Phase2::MayBeMissingForTests,
             false => Phase2::Required,
         }

@@ -53,7 +53,15 @@ impl Stages {
 
     /// Do `steps` things with a bar, and note nothing.
     pub fn watch<T>(&self, name: &'static str, steps: u64, work: impl FnOnce(&ProgressBar) -> T) -> T {
-        work(&Bar::new(self.output, name, steps).bar)
+        work(&Bar::new(self.output, name, steps, "{pos}/{len}").bar)
+    }
+
+    /// Go through a file of `total` bytes, which `work` reports on the bar, and note how long it took.
+    pub fn bytes<T>(&mut self, name: &'static str, total: u64, work: impl FnOnce(&ProgressBar) -> T) -> T {
+        let start = Instant::now();
+        let outcome = work(&Bar::new(self.output, name, total, "{bytes}/{total_bytes}").bar);
+        self.add(name, start.elapsed());
+        outcome
     }
 
     /// Note the time of a stage; stages of one name add up.
@@ -79,15 +87,15 @@ struct Bar {
 }
 
 impl Bar {
-    fn new(output: Output, name: &'static str, steps: u64) -> Self {
+    fn new(output: Output, name: &'static str, steps: u64, count: &str) -> Self {
         let bar = ProgressBar::with_draw_target((steps > 1).then_some(steps), ProgressDrawTarget::hidden());
         let (alive, gone) = mpsc::channel();
         if output.interactive() {
             let template = match steps > 1 {
-                true => "{spinner} {msg} [{bar:30}] {pos}/{len} {elapsed}",
-                false => "{spinner} {msg} {elapsed}",
+                true => format!("{{spinner}} {{msg}} [{{bar:30}}] {count} {{elapsed}}"),
+                false => "{spinner} {msg} {elapsed}".into(),
             };
-            let style = ProgressStyle::with_template(template);
+            let style = ProgressStyle::with_template(&template);
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
             bar.set_message(name);
             let shown = bar.clone();

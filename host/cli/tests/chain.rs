@@ -369,7 +369,7 @@ fn zeto_i186_keys_without_a_second_phase_are_refused_unless_a_flag_for_tests_is_
     workplace.write("forgeable.vk", vk);
     let verify = "verify --vk forgeable.vk --proof o.proof --public o.json";
     workplace.check_failure(verify, 3, &["forgeable.vk", "delta equals its gamma", "forge"]);
-    workplace.check_failure(&format!("{verify} --insecure-without-phase2"), 1, &["the proof is not valid"]);
+    workplace.check_failure(&format!("{verify} --insecure-test-key"), 1, &["the proof is not valid"]);
 }
 
 #[test]

@@ -3,6 +3,9 @@
 mod support;
 
 use serde_json::{Value, json};
+use std::fs::File;
+use std::io::{Seek, SeekFrom, Write};
+use std::os::unix::fs::FileExt;
 use support::Workplace;
 
 const CIRCUIT: &str = "--r1cs {circom:fixture-edge_range/circuit.r1cs} --key {fixture:circom/edge_range/circuit.zkey}";
@@ -65,7 +68,7 @@ fn zeto_i186_a_key_without_phase_2_is_refused_unless_tests_ask_for_it() {
     let prove = "prove --r1cs {fixture:circom/mul2/circuit.r1cs} --key {fixture:negative/no-phase2-contribution.zkey} \
                  --wtns {fixture:circom/mul2/witness.wtns}";
     Workplace::new().check_failure(prove, 3, &["no-phase2-contribution.zkey", "no phase-2 contribution"]);
-    Workplace::new().json(&format!("{prove} --insecure-without-phase2"));
+    Workplace::new().json(&format!("{prove} --insecure-test-key"));
 }
 
 #[test]
@@ -91,4 +94,60 @@ fn wrong_files_and_inputs_are_named() {
     workplace.check_failure(&format!("prove {CIRCUIT} --input in.json"), 2, &["--witness-wasm"]);
     let component = "--witness-wasm {component:sapling-output}";
     workplace.check_failure(&format!("prove {CIRCUIT} {component} --input in.json"), 4, &["no WebAssembly module"]);
+}
+
+/// A copy of a file of iden3's frame, sparse, in which one section comes first and is followed by zeros up to `bytes`.
+fn with_large_section(workplace: &Workplace, from: &str, to: &str, large: u32, bytes: u64) {
+    let source = std::fs::read(support::path(from)).unwrap();
+    let mut sections: Vec<(u32, &[u8])> = vec![];
+    let mut rest = &source[12..];
+    while !rest.is_empty() {
+        let id = u32::from_le_bytes(rest[..4].try_into().unwrap());
+        let length = u64::from_le_bytes(rest[4..12].try_into().unwrap()) as usize;
+        sections.push((id, &rest[12..12 + length]));
+        rest = &rest[12 + length..];
+    }
+    // A section that the format does not have is as good as one that it has: nothing reads it.
+    let first = sections.iter().find(|(id, _)| *id == large).map_or(&[][..], |(_, body)| body);
+    sections.retain(|(id, _)| *id != large);
+    let frame = |id: u32, length: u64| [&id.to_le_bytes()[..], &length.to_le_bytes()].concat();
+    let mut file = File::create(workplace.path(to)).unwrap();
+    file.write_all(&source[..8]).unwrap();
+    file.write_all(&(1 + sections.len() as u32).to_le_bytes()).unwrap();
+    file.write_all(&frame(large, bytes)).unwrap();
+    file.write_all(first).unwrap();
+    file.seek(SeekFrom::Start(24 + bytes)).unwrap();
+    for (id, body) in sections {
+        file.write_all(&[&frame(id, body.len() as u64), body].concat()).unwrap();
+    }
+}
+
+/// Lengths have 64 bits, whatever reads them as fewer.
+#[test]
+fn files_with_sections_over_4_gib_are_proved() {
+    const BYTES: u64 = (5 << 30) + 3;
+    let workplace = Workplace::new();
+    with_large_section(&workplace, "{circom:fixture-edge_range/circuit.r1cs}", "large.r1cs", 3, BYTES);
+    with_large_section(&workplace, "{fixture:circom/edge_range/circuit.zkey}", "large.zkey", 10, BYTES);
+    with_large_section(&workplace, "{fixture:circom/edge_range/witness.wtns}", "large.wtns", 9, BYTES);
+    let prove = "prove --r1cs large.r1cs --key large.zkey --wtns large.wtns";
+    workplace.json(&format!("{prove} --out c.proof --public-out c.json --vk-out c.vk"));
+    check_proof(&workplace);
+    // Cut within the large section; then a length of which only the lower half was written.
+    let file = File::options().write(true).open(workplace.path("large.r1cs")).unwrap();
+    file.set_len(BYTES - 1000).unwrap();
+    workplace.check_failure(prove, 3, &["large.r1cs", "labels section", &BYTES.to_string(), "incomplete"]);
+    file.write_all_at(&(BYTES & 0xffff_ffff).to_le_bytes(), 16).unwrap();
+    workplace.check_failure(prove, 3, &["large.r1cs", "bytes follow where the file should end"]);
+}
+
+#[test]
+fn what_was_done_when_is_written_as_a_trace() {
+    let workplace = Workplace::new();
+    let input = "--input {fixture:circom/edge_range/input.json}";
+    workplace.json(&format!("prove {CIRCUIT} {MODULE} {input} --out c.proof --trace c.trace"));
+    let trace: Value = serde_json::from_slice(&workplace.read("c.trace")).unwrap();
+    let names: Vec<_> =
+        trace["traceEvents"].as_array().unwrap().iter().map(|event| event["name"].as_str().unwrap()).collect();
+    assert!(["segment", "verify"].iter().all(|name| names.contains(name)), "{names:?}");
 }

@@ -127,5 +127,5 @@ fn bad_files_are_named_with_what_is_wrong() {
     let forged = "convert vk --from zkey --to bellman {fixture:negative/no-phase2-contribution.zkey} out";
     workplace.check_failure(forged, 3, &["no phase-2 contribution"]);
     assert!(!workplace.path("out").exists());
-    workplace.json(&format!("{forged} --insecure-without-phase2"));
+    workplace.json(&format!("{forged} --insecure-test-key"));
 }

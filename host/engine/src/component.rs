@@ -42,7 +42,7 @@ impl ComponentJob {
         (layout, shape): (&Layout, &R1cs),
         observer: Arc<dyn Observer>,
     ) -> Result<Self, RunError> {
-        let watch = Arc::new(Watch { observer, stop: Mutex::default() });
+        let watch = Arc::new(Watch::new(observer));
         Ok(Self {
             segments: circuit.segment_limits(layout, shape)?,
             circuit: circuit.observed(watch.clone()),
@@ -114,7 +114,7 @@ impl Synthesis for ComponentJob {
         writer: SegmentWriter,
         stop: &Stop,
     ) -> Result<SegmentWriter, SynthesisFault> {
-        *self.watch.stop.lock().unwrap_or_else(PoisonError::into_inner) = stop.clone();
+        self.watch.stop_by(stop);
         self.write(partition, segment, writer).map_err(|error| match error.fault {
             Fault::Cancelled => SynthesisFault::Cancelled,
             _ => {
@@ -138,10 +138,21 @@ impl Synthesis for ComponentJob {
 }
 
 /// The caller's observer, and the engine's wish to stop.
-struct Watch {
+pub(crate) struct Watch {
     observer: Arc<dyn Observer>,
     /// All segments of a job have the same.
     stop: Mutex<Stop>,
+}
+
+impl Watch {
+    pub(crate) fn new(observer: Arc<dyn Observer>) -> Self {
+        Self { observer, stop: Mutex::default() }
+    }
+
+    /// Runs are cancelled when this says so.
+    pub(crate) fn stop_by(&self, stop: &Stop) {
+        *self.stop.lock().unwrap_or_else(PoisonError::into_inner) = stop.clone();
+    }
 }
 
 impl Observer for Watch {

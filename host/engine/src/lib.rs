@@ -14,6 +14,8 @@
 pub mod arena;
 pub mod budget;
 #[cfg(feature = "components")]
+pub mod circom;
+#[cfg(feature = "components")]
 pub mod component;
 #[cfg(feature = "cuda")]
 pub mod cuda;

@@ -11,6 +11,7 @@ pub mod gnark;
 mod iden3;
 mod json;
 pub mod plutus;
+mod points;
 mod reader;
 mod sections;
 mod shape;
@@ -21,10 +22,14 @@ mod zkey;
 pub mod zokrates;
 
 pub use bellman::{ExportError, KnownParams};
-pub use bellman::{ParamsFile, Subgroup, Trailer, known_params, read_params, read_vk, sha256, write_params, write_vk};
+pub use bellman::{
+    ParamsFile, Subgroup, Trailer, known_params, read_params, read_params_watched, read_vk, sha256, write_params,
+    write_vk,
+};
 pub use error::{DecodeError, Problem};
-pub use iden3::{R1csFile, read_r1cs, read_wtns};
+pub use iden3::{R1csFile, read_r1cs, read_wtns, write_r1cs, write_wtns};
+pub use points::Progress;
 pub(crate) use reader::Reader;
 pub use shape::{read_shape, write_shape};
 pub use sym::{Sym, read_sym};
-pub use zkey::{ZkeyExportError, ZkeyFile, ZkeyTerm, read_zkey, write_zkey};
+pub use zkey::{ZkeyExportError, ZkeyFile, ZkeyTerm, read_zkey, read_zkey_watched, write_zkey};

@@ -6,7 +6,7 @@ use common::{fixture, le_bytes, random_circuit};
 use ff::PrimeField;
 use proptest::prelude::*;
 use zkhost_groth16::Scalar;
-use zkhost_groth16::formats::{DecodeError, Problem, read_r1cs, read_wtns};
+use zkhost_groth16::formats::{DecodeError, Problem, R1csFile, read_r1cs, read_wtns, write_r1cs, write_wtns};
 use zkhost_groth16::r1cs::{MatrixId, R1cs};
 use zkhost_groth16::scalar::{MODULUS, limbs_to_le_bytes};
 
@@ -77,6 +77,13 @@ proptest! {
         prop_assert_eq!(&read_r1cs(&frame(b"r1cs", 1, &sections)).unwrap().r1cs, &r1cs);
         let values: Vec<_> = z.iter().map(le_bytes).collect();
         prop_assert!(*read_wtns(&frame(b"wtns", 2, &wtns_sections(&values))).unwrap() == z[..]);
+        // What is written is the naive encoder's, but for the labels.
+        let mut out = vec![];
+        write_wtns(&z, &mut out).unwrap();
+        prop_assert!(out == frame(b"wtns", 2, &wtns_sections(&values)));
+        let mut out = vec![];
+        write_r1cs(&R1csFile { r1cs, public_outputs: 0, private_inputs: 0 }, &mut out).unwrap();
+        prop_assert_eq!(&read_r1cs(&out).unwrap().r1cs, &read_r1cs(&frame(b"r1cs", 1, &sections)).unwrap().r1cs);
     }
 
     #[test]
@@ -93,11 +100,27 @@ proptest! {
 }
 
 #[test]
+fn files_of_circom_come_back_from_what_is_written() {
+    for name in CIRCUITS {
+        let wtns = fixture(&format!("circom/{name}/witness.wtns"));
+        let mut out = vec![];
+        write_wtns(&read_wtns(&wtns).unwrap(), &mut out).unwrap();
+        assert!(out == wtns, "{name}");
+        let file = read_r1cs(&fixture(&format!("circom/{name}/circuit.r1cs"))).unwrap();
+        let mut out = vec![];
+        write_r1cs(&file, &mut out).unwrap();
+        let again = read_r1cs(&out).unwrap();
+        assert_eq!(again.r1cs, file.r1cs, "{name}");
+        assert_eq!((again.public_outputs, again.private_inputs), (file.public_outputs, file.private_inputs), "{name}");
+    }
+}
+
+#[test]
 fn a_file_cut_anywhere_is_refused() {
     for name in CIRCUITS {
         let (r1cs, wtns) =
             (fixture(&format!("circom/{name}/circuit.r1cs")), fixture(&format!("circom/{name}/witness.wtns")));
-        for length in (0..r1cs.len()).step_by(1 + r1cs.len() / 1000) {
+        for length in 0..r1cs.len() {
             assert!(read_r1cs(&r1cs[..length]).is_err(), "{name}, {length}");
         }
         for length in 0..wtns.len() {

@@ -392,6 +392,13 @@ fn names_of_wires_are_circoms() {
     assert_eq!(sym.names().collect::<Vec<_>>(), [(2, "main.d[1,2]"), (7, "main.b")]);
 }
 
+/// What an error calls input signals is what their input calls them.
+#[test]
+fn input_signals_are_named_without_main_and_indices() {
+    let sym = b"1,1,0,main.out\n2,2,0,main.in1\n3,3,0,main.in2[0][0]\n4,4,0,main.in2[0][1]\n5,5,0,main.p[1].x[0]\n6,6,0,main.s";
+    assert_eq!(read_sym(sym).unwrap().signals(2..6), ["in1", "in2", "p[1].x"]);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]

@@ -130,6 +130,24 @@ fn another_kind_of_file_is_refused() {
     assert!(matches!(refused.problem, Problem::Unexpected { what: "the tag", .. }), "{refused}");
 }
 
+/// Nothing is inferred: what a header may say of root and basis is a closed list.
+#[test]
+fn an_unknown_root_or_basis_is_refused_by_name() {
+    const ROOT: usize = 16 + 2 * 4;
+    for (at, value, what) in [
+        (ROOT, 3, "the generator of the root of unity"),
+        (ROOT + 4, 3, "the basis of H"),
+        (ROOT + 4, 7, "the basis of H"),
+    ] {
+        let mut bytes = image(&key(HBasis::OddCoset));
+        bytes[at] = value;
+        let hash = *blake3::hash(&bytes[..4064]).as_bytes();
+        bytes[4064..4096].copy_from_slice(&hash);
+        let refused = decode_error(&bytes);
+        assert!(matches!(refused.problem, Problem::Unexpected { what: found, .. } if found == what), "{refused}");
+    }
+}
+
 #[test]
 fn sections_that_do_not_fit_the_dimensions_are_refused() {
     type Change = fn(&mut ProvingKey);

@@ -3,7 +3,8 @@
 //! It is a core module, not a component. It imports up to four functions of module `runtime` and exports its memory and
 //! functions by which the host sets input signals (named by the 64-bit FNV-1a hash of their names) and reads the witness
 //! through a shared slot of 32 bytes: canonical, little-endian. When the last signal is set, the circuit runs. Modules
-//! before circom 2.0.7 have neither messages nor sizes; what they lack is optional here. Source: the JavaScript that circom
+//! before circom 2.0.7 import two functions only and leave an exception's message to be fetched; what else the earliest lack,
+//! the sizes, is optional here. Source: the JavaScript that circom
 //! 2.2.3 writes beside a module.
 //!
 //! Its witness is z = [1, public outputs, public inputs, private variables], the order of the `.r1cs` beside it.

@@ -1,8 +1,8 @@
 //! `zkhost prove`
 
 use super::prove_circom;
-use crate::circom::CircomArgs;
-use crate::circuit::{CircuitArgs, Job, SandboxArgs};
+use crate::circom::WitnessArgs;
+use crate::circuit::{CircuitArgs, Job, Source, SourceArgs};
 use crate::device::DeviceArgs;
 use crate::error::{Code, Failure};
 use crate::files::{self, Draft};
@@ -13,7 +13,6 @@ use anyhow::{Context, Result};
 use clap::Args;
 use serde::Serialize;
 use serde_json::Value;
-use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use zkhost_engine::failure::Proved;
@@ -32,16 +31,10 @@ Examples:
   zkhost prove spend.wasm --key spend.zkimage --input input.json --out spend.proof --public-out spend.public.json
   zkhost prove --r1cs c.r1cs --witness-wasm c.wasm --key c.zkey --input in.json --out proof.json --public-out public.json")]
 pub struct ProveArgs {
-    /// The circuit: a component, such as `zkhost build` makes
-    #[arg(required_unless_present = "r1cs")]
-    component: Option<PathBuf>,
-    /// The circuit's parameters: a file of JSON, or the JSON itself if it starts with `{` [default: the circuit's own]
-    #[arg(long, value_name = "JSON")]
-    params: Option<OsString>,
     #[command(flatten)]
-    pub sandbox: SandboxArgs,
+    pub source: SourceArgs,
     #[command(flatten)]
-    pub circom: CircomArgs,
+    pub witness: WitnessArgs,
     /// The key image, made by `zkhost setup` or `zkhost import-key` for this circuit; for a circom circuit also a .zkey
     #[arg(long, short, value_name = "FILE")]
     pub key: PathBuf,
@@ -61,7 +54,7 @@ pub struct ProveArgs {
     pub vk_out: Option<PathBuf>,
     /// Also write what was done when, for `zkhost trace` and for Perfetto
     #[arg(long, value_name = "FILE")]
-    trace: Option<PathBuf>,
+    pub trace: Option<PathBuf>,
     #[command(flatten)]
     pub device: DeviceArgs,
     /// Overwrite a verifying key that exists
@@ -97,22 +90,19 @@ impl fmt::Display for ProveResult {
 
 /// Run the command.
 pub fn run(args: &ProveArgs, output: Output) -> Result<()> {
-    let [r1cs, module, wtns, sym] = args.circom.files();
-    let params = args.params.as_ref().map(Path::new);
-    let inputs = [r1cs, module, wtns, sym, args.component.as_deref(), params, Some(&args.key), args.input.as_deref()];
+    let read = [Some(args.key.as_path()), args.input.as_deref()];
+    let inputs = [&args.source.files()[..], &args.witness.files(), &read].concat();
     let outputs = [Some(args.out.as_path()), args.public_out.as_deref(), args.vk_out.as_deref(), args.trace.as_deref()];
     files::check_outputs(&outputs, &inputs)?;
     args.vk_out.as_deref().map_or(Ok(()), |path| files::refuse_overwrite(path, args.force))?;
-    match (r1cs, &args.component, &args.input) {
-        (Some(r1cs), ..) => prove_circom::run(args, r1cs, output),
-        (None, Some(component), Some(input)) => prove_component(args, component, input, output),
+    match (args.source.source()?, &args.input) {
+        (Source::Circom(r1cs), _) => prove_circom::run(args, r1cs, output),
+        (Source::Component(circuit), Some(input)) => prove_component(args, &circuit, input, output),
         _ => Err(Failure::new(Code::Usage, "give a component and --input, or --r1cs").into()),
     }
 }
 
-fn prove_component(args: &ProveArgs, component: &Path, input: &Path, output: Output) -> Result<()> {
-    let circuit =
-        CircuitArgs { component: component.to_owned(), params: args.params.clone(), sandbox: args.sandbox.clone() };
+fn prove_component(args: &ProveArgs, circuit: &CircuitArgs, input: &Path, output: Output) -> Result<()> {
     let mut stages = Stages::new(output);
     let loaded = circuit.load(&mut stages)?;
     let input = loaded.read_input(input)?;
@@ -149,7 +139,8 @@ fn prove_component(args: &ProveArgs, component: &Path, input: &Path, output: Out
     Ok(())
 }
 
-fn write_trace(path: &Path, timeline: &Timeline) -> Result<()> {
+/// Write what was done when.
+pub fn write_trace(path: &Path, timeline: &Timeline) -> Result<()> {
     let mut bytes = Vec::new();
     timeline.write_trace(&mut bytes)?;
     files::write(path, &bytes)

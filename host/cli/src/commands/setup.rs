@@ -1,20 +1,21 @@
 //! `zkhost setup`
 
-use crate::circuit::CircuitArgs;
+use crate::circuit::{Source, SourceArgs};
 use crate::device::DeviceArgs;
 use crate::files::{Draft, check_outputs, refuse_overwrite};
-use crate::keys;
 use crate::output::Output;
 use crate::progress::{Stage, Stages, Table};
+use crate::{circom, keys};
 use anyhow::{Context, Result};
 use clap::Args;
 use serde::Serialize;
 use std::fmt;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
-use zkhost_groth16::formats::write_params;
+use std::sync::Arc;
+use zkhost_groth16::formats::{write_params, write_zkey};
 use zkhost_groth16::setup::{ToxicWaste, setup, setup_with};
-use zkhost_groth16::{HBasis, ProvingKey};
+use zkhost_groth16::{HBasis, ProvingKey, R1cs};
 
 /// Make a development key for a circuit
 ///
@@ -24,10 +25,11 @@ use zkhost_groth16::{HBasis, ProvingKey};
 #[command(after_help = "\
 Examples:
   zkhost setup sha256.wasm --out sha256.zkimage
-  zkhost setup sha256.wasm --out sha256.zkimage --vk-out sha256.vk --params-out sha256.params")]
+  zkhost setup sha256.wasm --out sha256.zkimage --vk-out sha256.vk --params-out sha256.params
+  zkhost setup --r1cs c.r1cs --out c.zkimage --zkey-out c.zkey")]
 pub struct SetupArgs {
     #[command(flatten)]
-    circuit: CircuitArgs,
+    source: SourceArgs,
     /// Where to write the key image, for `zkhost prove`
     #[arg(long, short, value_name = "FILE")]
     out: PathBuf,
@@ -37,6 +39,10 @@ pub struct SetupArgs {
     /// Also write the proving key in bellman's .params format, for other provers
     #[arg(long, value_name = "FILE")]
     params_out: Option<PathBuf>,
+    /// Also write the proving key as snarkjs's .zkey; its domain has another root of unity than bellman's, so a key has one
+    /// of the two forms
+    #[arg(long, value_name = "FILE", conflicts_with = "params_out")]
+    zkey_out: Option<PathBuf>,
     /// Make the same key each time from this number; everyone who knows it can forge proofs
     #[arg(long, value_name = "NUMBER")]
     insecure_seed: Option<u64>,
@@ -59,14 +65,16 @@ struct SetupResult {
     vk: Option<PathBuf>,
     #[serde(skip_serializing_if = "Option::is_none")]
     params: Option<PathBuf>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    zkey: Option<PathBuf>,
     stages: Vec<Stage>,
 }
 
 impl fmt::Display for SetupResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let SetupResult { key, bytes, shape, vk, params, stages } = self;
+        let SetupResult { key, bytes, shape, vk, params, zkey, stages } = self;
         writeln!(f, "{} ({bytes} bytes), a development key for shape {shape}", key.display())?;
-        for path in vk.iter().chain(params) {
+        for path in vk.iter().chain(params).chain(zkey) {
             writeln!(f, "{}", path.display())?;
         }
         write!(f, "{}", Table(stages))
@@ -75,14 +83,17 @@ impl fmt::Display for SetupResult {
 
 /// Run the command.
 pub fn run(args: &SetupArgs, output: Output) -> Result<()> {
-    let outputs = [Some(args.out.as_path()), args.vk_out.as_deref(), args.params_out.as_deref()];
-    check_outputs(&outputs, &args.circuit.files())?;
+    let outputs = [&args.vk_out, &args.params_out, &args.zkey_out].map(Option::as_deref);
+    let outputs = [&[Some(args.out.as_path())], &outputs[..]].concat();
+    check_outputs(&outputs, &args.source.files())?;
     for path in outputs.into_iter().flatten() {
         refuse_overwrite(path, args.force)?;
     }
     let mut stages = Stages::new(output);
-    let loaded = args.circuit.load(&mut stages)?;
-    let shape = loaded.shape(&mut stages)?;
+    let shape = match args.source.source()? {
+        Source::Component(circuit) => circuit.load(&mut stages)?.shape(&mut stages)?,
+        Source::Circom(r1cs) => Arc::clone(circom::load(r1cs, None, &mut stages)?.r1cs()),
+    };
     let waste = match args.insecure_seed {
         Some(seed) => ToxicWaste::insecure_from_seed(seed),
         None => ToxicWaste::random(),
@@ -92,7 +103,8 @@ pub fn run(args: &SetupArgs, output: Output) -> Result<()> {
         Some(multiples) => setup_with(&shape, &waste, basis, multiples),
         None => setup(&shape, &waste, basis),
     };
-    let key = stages.run("setup", || make(HBasis::QuotientPoints))?;
+    let basis = if args.zkey_out.is_some() { HBasis::OddCoset } else { HBasis::QuotientPoints };
+    let mut key = stages.run("setup", || make(basis))?;
     // The other form of the same key has another basis of H.
     let exported = args.params_out.as_ref().map(|path| -> Result<_> {
         let key = stages.run("setup for .params", || make(HBasis::Monomial))?;
@@ -102,11 +114,16 @@ pub fn run(args: &SetupArgs, output: Output) -> Result<()> {
     drop(waste);
 
     // All files are complete before the first appears.
+    let zkey = args.zkey_out.as_ref().map(|path| stages.run("write .zkey", || draft_zkey(path, &key, &shape)));
+    let zkey = zkey.transpose()?;
+    if zkey.is_some() {
+        key = stages.run("convert", || args.device.convert(key, &shape, output))?;
+    }
     let drafts = stages.run("write", || -> Result<_> {
         let image = keys::draft_image(&args.out, &key)?;
         let vk = args.vk_out.as_ref().map(|path| keys::draft_vk(path, &key.vk)).transpose()?;
         let params = exported.map(|(path, key)| draft_params(path, &key)).transpose()?;
-        Ok([Some(image), vk, params])
+        Ok([Some(image), vk, params, zkey])
     })?;
     drafts.into_iter().flatten().try_for_each(Draft::keep)?;
     output.result(&SetupResult {
@@ -115,6 +132,7 @@ pub fn run(args: &SetupArgs, output: Output) -> Result<()> {
         shape: key.shape.to_string(),
         vk: args.vk_out.clone(),
         params: args.params_out.clone(),
+        zkey: args.zkey_out.clone(),
         stages: stages.finish(),
     });
     Ok(())
@@ -124,5 +142,12 @@ fn draft_params(path: &Path, key: &ProvingKey) -> Result<Draft> {
     let mut draft = Draft::new(path)?;
     write_params(key, BufWriter::new(draft.file()))
         .with_context(|| format!("cannot write {} in bellman's format", path.display()))?;
+    Ok(draft)
+}
+
+fn draft_zkey(path: &Path, key: &ProvingKey, shape: &R1cs) -> Result<Draft> {
+    let mut draft = Draft::new(path)?;
+    write_zkey(key, shape, BufWriter::new(draft.file()))
+        .with_context(|| format!("cannot write {} as .zkey", path.display()))?;
     Ok(draft)
 }

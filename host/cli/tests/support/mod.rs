@@ -76,7 +76,7 @@ impl Workplace {
     }
 }
 
-/// `{component:NAME}`, `{guest:PATH}`, `{fixture:PATH}`, `{circom:PATH}` and `{key:NAME}` as paths.
+/// `{component:NAME}`, `{guest:PATH}`, `{fixture:PATH}`, `{tests:PATH}`, `{circom:PATH}` and `{key:NAME}` as paths.
 pub fn expand(argument: &str) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let Some((kind, name)) = argument.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')?.split_once(':')) else {
@@ -86,6 +86,7 @@ pub fn expand(argument: &str) -> String {
         "component" => (root.join("guest-circuits/target/components").join(format!("{name}.wasm")), "make guests"),
         "guest" => (root.join("guest-circuits").join(name), "git status"),
         "fixture" => (root.join("tests/fixtures").join(name), "git status"),
+        "tests" => (root.join("tests").join(name), "git status"),
         "circom" => (root.join("build/circom").join(name), "make circom-peers"),
         "key" => (root.join("build/sapling").join(format!("{name}.params")), "make sapling-keys"),
         _ => return argument.to_owned(),

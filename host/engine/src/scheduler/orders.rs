@@ -91,6 +91,8 @@ pub enum Action {
 pub enum SynthesisFault {
     /// The guest failed: what it did, in a sentence.
     Guest(String),
+    /// The assignment breaks this constraint, as was seen while it was written.
+    Unsatisfied(Unsatisfied),
     /// The job was told to stop.
     Cancelled,
     /// The worker panicked.

@@ -33,6 +33,7 @@ impl Scheduler {
         let cause = match result {
             Ok(()) => return self.segment_done(key),
             Err(SynthesisFault::Guest(sentence)) => Cause::Guest(sentence),
+            Err(SynthesisFault::Unsatisfied(broken)) => Cause::Unsatisfied(broken),
             Err(SynthesisFault::Cancelled) => Cause::Guest("it stopped without being asked to".into()),
             Err(SynthesisFault::Panicked) => Cause::Panicked,
         };

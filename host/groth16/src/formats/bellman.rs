@@ -4,12 +4,12 @@
 //! and the IC points; `.params` goes on with the queries H, L, A, B in G1 and B in G2, each a u32 count and its points. The
 //! point at infinity has no place in any list. Source: crate `groth16` 0.2, `Parameters::write`.
 
+use super::points::{Progress, checked_points};
 use super::{DecodeError, Problem, Reader};
 use crate::key::{HBasis, ProvingKey, VerifyingKey};
 use crate::points::{G1Point, G2Point, Point, PointError};
-use crate::subgroup::{self, Cofactored};
+use crate::subgroup::Cofactored;
 use blstrs::{G1Affine, G2Affine};
-use rayon::prelude::*;
 use std::io::{self, Write};
 
 const PARAMS: &str = "bellman proving key (.params)";
@@ -98,6 +98,16 @@ fn hex(digest: &[u8; 32]) -> String {
 
 /// Read a proving key.
 pub fn read_params(bytes: &[u8], subgroup: Subgroup, trailer: Trailer) -> Result<ParamsFile, DecodeError> {
+    read_params_watched(bytes, subgroup, trailer, &|_| ())
+}
+
+/// As [`read_params`], telling how far it is: by the bytes of the queries.
+pub fn read_params_watched(
+    bytes: &[u8],
+    subgroup: Subgroup,
+    trailer: Trailer,
+    progress: Progress,
+) -> Result<ParamsFile, DecodeError> {
     let mut reader = Reader::new(PARAMS, "file", bytes);
     if let Trailer::Pinned(expected) = trailer {
         let found = sha256(bytes);
@@ -108,11 +118,11 @@ pub fn read_params(bytes: &[u8], subgroup: Subgroup, trailer: Trailer) -> Result
     let known = matches!(trailer, Trailer::Pinned(digest) if KNOWN.iter().any(|known| known.sha256 == digest));
     let subgroup = if known { subgroup } else { Subgroup::Check };
     let vk = read_vk_points(&mut reader)?;
-    let h = read_points(&mut reader, "H query", subgroup)?;
-    let l = read_points(&mut reader, "L query", subgroup)?;
-    let a = read_points(&mut reader, "A query", subgroup)?;
-    let b_g1 = read_points(&mut reader, "B query in G1", subgroup)?;
-    let b_g2 = read_points(&mut reader, "B query in G2", subgroup)?;
+    let h = read_points(&mut reader, "H query", subgroup, progress)?;
+    let l = read_points(&mut reader, "L query", subgroup, progress)?;
+    let a = read_points(&mut reader, "A query", subgroup, progress)?;
+    let b_g1 = read_points(&mut reader, "B query in G1", subgroup, progress)?;
+    let b_g2 = read_points(&mut reader, "B query in G2", subgroup, progress)?;
     reader.section = "end";
     let trailer_bytes = reader.rest().len() as u64;
     if trailer == Trailer::None && trailer_bytes > 0 {
@@ -138,7 +148,7 @@ fn read_vk_points(reader: &mut Reader) -> Result<VerifyingKey, DecodeError> {
     let gamma_g2 = read_point::<G2Point>(reader, "gamma in G2")?.into();
     let delta_g1 = read_point::<G1Point>(reader, "delta in G1")?.into();
     let delta_g2 = read_point::<G2Point>(reader, "delta in G2")?.into();
-    let ic = read_points::<G1Point>(reader, "IC", Subgroup::Check)?;
+    let ic = read_points::<G1Point>(reader, "IC", Subgroup::Check, &|_| ())?;
     if ic.is_empty() {
         return Err(reader.error(None, Problem::no_ic()));
     }
@@ -157,18 +167,12 @@ fn read_points<P: Cofactored>(
     reader: &mut Reader,
     section: &'static str,
     subgroup: Subgroup,
+    progress: Progress,
 ) -> Result<Vec<P>, DecodeError> {
     reader.section = section;
     let count = u64::from(reader.u32_be()?);
     let bytes = reader.take(count * P::ENCODED_BYTES as u64)?;
-    let decode = |(index, bytes)| decode_finite::<P>(bytes).map_err(|e| reader.error(Some(index as u64), e));
-    let points: Vec<P> = bytes.par_chunks_exact(P::ENCODED_BYTES).enumerate().map(decode).collect::<Result<_, _>>()?;
-    if subgroup == Subgroup::Check
-        && let Some(index) = subgroup::first_outside(&points)
-    {
-        return Err(reader.error(Some(index as u64), PointError::NotInSubgroup));
-    }
-    Ok(points)
+    checked_points(reader, (bytes, P::ENCODED_BYTES), decode_finite, subgroup, progress)
 }
 
 fn decode_finite<P: Point>(bytes: &[u8]) -> Result<P, PointError> {

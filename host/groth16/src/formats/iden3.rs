@@ -3,11 +3,14 @@
 //! Sections (see [`super::sections`]) of little-endian words; values are canonical. Source: the specification in iden3's
 //! `r1csfile` and files written by circom 2.2.3.
 
-use super::sections::{Format, Sections, check_field};
+use super::sections::{Format, Sections, check_field, field_bytes, write_sections};
 use super::{DecodeError, Problem, Reader};
 use crate::r1cs::{Counts, MAX_VARIABLES, MatrixId, R1cs, ShapeLimits, ShapeRecorder};
-use crate::scalar::{SecretScalars, from_canonical, limbs_from_le_bytes};
+use crate::scalar::{Scalar, SecretScalars, from_canonical, limbs_from_le_bytes, limbs_to_le_bytes, to_canonical};
 use ff::Field;
+use std::io::{self, Write};
+use std::ops::Range;
+use zeroize::Zeroizing;
 
 const R1CS: Format = Format {
     name: "iden3 constraint system (.r1cs)",
@@ -29,6 +32,8 @@ const WTNS: Format = Format {
 };
 
 const HEADER: u32 = 1;
+/// Section 3 of a `.r1cs`: the label of each wire, by which `.sym` names it.
+const LABELS: u32 = 3;
 /// Section 2: the constraints of a `.r1cs`, the values of a `.wtns`.
 const BODY: u32 = 2;
 /// Sections 4 and 5 of a `.r1cs` describe custom gates, which Groth16 does not have.
@@ -42,6 +47,13 @@ pub struct R1csFile {
     pub public_outputs: u32,
     /// How many private variables are inputs; they come first of them.
     pub private_inputs: u32,
+}
+
+impl R1csFile {
+    /// The wires of the input signals: public ones, then private ones.
+    pub fn input_wires(&self) -> Range<u32> {
+        1 + self.public_outputs..1 + self.r1cs.public_count + self.private_inputs
+    }
 }
 
 /// Read a constraint system.
@@ -136,9 +148,44 @@ pub fn read_wtns(bytes: &[u8]) -> Result<SecretScalars, DecodeError> {
         let limbs = limbs_from_le_bytes(&body.array()?);
         *value = from_canonical(&limbs).ok_or_else(|| body.error(Some(index), Problem::Unreduced))?;
     }
-    if z.first() != Some(&crate::Scalar::ONE) {
+    if z.first() != Some(&Scalar::ONE) {
         let (expected, found) = ("1".into(), "missing or another value".into());
         return Err(body.error(Some(0), Problem::Unexpected { what: "the constant one", expected, found }));
     }
     Ok(z)
+}
+
+/// Write a constraint system, with each wire as its own label: what snarkjs makes a key of and checks a witness by.
+pub fn write_r1cs(file: &R1csFile, out: impl Write) -> io::Result<()> {
+    let R1csFile { r1cs, public_outputs, private_inputs } = file;
+    let wires = r1cs.variables() as u32;
+    let mut header = field_bytes().to_vec();
+    for word in [wires, *public_outputs, r1cs.public_count - public_outputs, *private_inputs] {
+        header.extend(word.to_le_bytes());
+    }
+    header.extend(u64::from(wires).to_le_bytes());
+    header.extend((r1cs.constraints() as u32).to_le_bytes());
+    let mut body = vec![];
+    for constraint in 0..r1cs.constraints() {
+        for matrix in MatrixId::ALL {
+            let matrix = r1cs.matrix(matrix);
+            body.extend((matrix.row_range(constraint).len() as u32).to_le_bytes());
+            for (wire, coefficient) in matrix.row(constraint) {
+                body.extend(wire.to_le_bytes());
+                body.extend(limbs_to_le_bytes(&r1cs.dictionary[coefficient as usize]));
+            }
+        }
+    }
+    let labels: Vec<u8> = (0..u64::from(wires)).flat_map(u64::to_le_bytes).collect();
+    write_sections(&R1CS, &[(HEADER, &header), (BODY, &body), (LABELS, &labels)], out)
+}
+
+/// Write a witness z = [1, publics, aux]. The file is as secret as the witness.
+pub fn write_wtns(z: &[Scalar], out: impl Write) -> io::Result<()> {
+    let header = [&field_bytes()[..], &(z.len() as u32).to_le_bytes()].concat();
+    let mut body = Zeroizing::new(vec![0; 32 * z.len()]);
+    for (bytes, value) in body.chunks_exact_mut(32).zip(z) {
+        bytes.copy_from_slice(&limbs_to_le_bytes(&to_canonical(value)));
+    }
+    write_sections(&WTNS, &[(HEADER, &header), (BODY, &body)], out)
 }

@@ -4,7 +4,8 @@
 //! and its bytes. Source: iden3's `binfileutils`.
 
 use super::{DecodeError, Problem, Reader};
-use crate::scalar::{Limbs, MODULUS, limbs_from_le_bytes};
+use crate::scalar::{Limbs, MODULUS, limbs_from_le_bytes, limbs_to_le_bytes};
+use std::io::{self, Write};
 
 /// A kind of file.
 pub struct Format {
@@ -78,4 +79,25 @@ pub fn check_field(header: &mut Reader) -> Result<(), DecodeError> {
     }
     let prime: Limbs = limbs_from_le_bytes(&header.array()?);
     if prime != MODULUS { Err(header.error(None, Problem::OtherField)) } else { Ok(()) }
+}
+
+/// As [`check_field`] reads them.
+pub fn field_bytes() -> [u8; 36] {
+    let mut bytes = [0; 36];
+    bytes[..4].copy_from_slice(&(size_of::<Limbs>() as u32).to_le_bytes());
+    bytes[4..].copy_from_slice(&limbs_to_le_bytes(&MODULUS));
+    bytes
+}
+
+/// Write a file of these sections.
+pub fn write_sections(format: &Format, sections: &[(u32, &[u8])], mut out: impl Write) -> io::Result<()> {
+    out.write_all(format.tag)?;
+    out.write_all(&format.version.to_le_bytes())?;
+    out.write_all(&(sections.len() as u32).to_le_bytes())?;
+    for (id, bytes) in sections {
+        out.write_all(&id.to_le_bytes())?;
+        out.write_all(&(bytes.len() as u64).to_le_bytes())?;
+        out.write_all(bytes)?;
+    }
+    out.flush()
 }

@@ -4,9 +4,13 @@
 //! share a wire. Source: files written by circom 2.2.3.
 
 use super::{DecodeError, Problem, Reader};
-use crate::r1cs::MAX_VARIABLES;
+use crate::r1cs::{MAX_VARIABLES, MatrixId, R1cs, Unsatisfied};
+use std::ops::Range;
 
 const SYM: &str = "circom symbols (.sym)";
+
+/// Signals of a broken constraint that are named.
+const SIGNALS_NAMED_MAX: usize = 12;
 
 /// The names of wires, which are the variables of z.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,6 +29,35 @@ impl Sym {
     /// Every wire that has a name, ascending, with it.
     pub fn names(&self) -> impl Iterator<Item = (u32, &str)> {
         self.names.iter().map(|(wire, name)| (*wire, name.as_str()))
+    }
+
+    /// The names of signals on these wires as an input gives them: without `main.` and without the indices of an array.
+    pub fn signals(&self, wires: Range<u32>) -> Vec<String> {
+        let mut names: Vec<String> = vec![];
+        for (_, name) in self.names().filter(|(wire, _)| wires.contains(wire)) {
+            let mut name = name.strip_prefix("main.").unwrap_or(name);
+            while name.ends_with(']') {
+                name = &name[..name.rfind('[').unwrap_or_default()];
+            }
+            if names.last().is_none_or(|last| last != name) {
+                names.push(name.to_owned());
+            }
+        }
+        names
+    }
+
+    /// A broken constraint of a circuit, named by the signals in it.
+    pub fn name_constraint(&self, r1cs: &R1cs, broken: Unsatisfied) -> Unsatisfied {
+        let rows = MatrixId::ALL.into_iter().flat_map(|id| r1cs.matrix(id).row(broken.index));
+        let mut wires: Vec<u32> = rows.map(|(wire, _)| wire).filter(|wire| *wire != 0).collect();
+        wires.sort_unstable();
+        wires.dedup();
+        let name = |wire: &u32| self.name(*wire).map_or_else(|| format!("wire {wire}"), str::to_owned);
+        let mut names: Vec<String> = wires.iter().take(SIGNALS_NAMED_MAX).map(name).collect();
+        if wires.len() > SIGNALS_NAMED_MAX {
+            names.push(format!("{} more", wires.len() - SIGNALS_NAMED_MAX));
+        }
+        Unsatisfied { name: Some(format!("of {}", names.join(", "))), ..broken }
     }
 }
 

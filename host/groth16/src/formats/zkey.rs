@@ -5,13 +5,14 @@
 //! mod r, R = 2^256, so that the product of it and a canonical value, in Montgomery's manner, is a Montgomery value. The root
 //! of unity is a power of 5, the H query that of [`HBasis::OddCoset`]. Source: files written by snarkjs 0.7.6.
 
-use super::sections::{Format, Sections, check_field};
-use super::{DecodeError, Problem, Reader};
+use super::points::{Progress, checked_points};
+use super::sections::{Format, Sections, check_field, field_bytes, write_sections};
+use super::{DecodeError, Problem, Reader, Subgroup};
 use crate::key::{HBasis, KeyError, ProvingKey, VerifyingKey};
 use crate::points::{FP_MODULUS, FpLimbs, G1Point, G2Point, Point, PointError};
 use crate::r1cs::{MAX_VARIABLES, MatrixId, R1cs};
-use crate::scalar::{Limbs, MODULUS, Scalar, from_montgomery, limbs_from_le_bytes, limbs_to_le_bytes, to_montgomery};
-use crate::subgroup::{self, Cofactored};
+use crate::scalar::{Scalar, from_montgomery, limbs_from_le_bytes, limbs_to_le_bytes, to_montgomery};
+use crate::subgroup::Cofactored;
 use blstrs::G1Affine;
 use ff::Field;
 use rayon::prelude::*;
@@ -89,6 +90,11 @@ pub struct ZkeyTerm {
 
 /// Read a proving key. All its points are checked.
 pub fn read_zkey(bytes: &[u8]) -> Result<ZkeyFile, DecodeError> {
+    read_zkey_watched(bytes, &|_| ())
+}
+
+/// As [`read_zkey`], telling how far it is: by the bytes of the sections of points.
+pub fn read_zkey_watched(bytes: &[u8], progress: Progress) -> Result<ZkeyFile, DecodeError> {
     let sections = Sections::read(&ZKEY, bytes)?;
     let mut protocol = sections.require(PROTOCOL)?;
     let found = protocol.u32_le()?;
@@ -101,17 +107,17 @@ pub fn read_zkey(bytes: &[u8]) -> Result<ZkeyFile, DecodeError> {
     // Not used, but a file without it lost its end.
     sections.require(CONTRIBUTIONS)?.take(CIRCUIT_HASH_BYTES + 4)?;
     let terms = read_terms(sections.require(COEFFICIENTS)?, &header)?;
-    let ic: Vec<G1Point> = read_finite_points(&sections.require(IC)?, publics, "the public inputs")?;
+    let ic: Vec<G1Point> = read_finite_points(&sections.require(IC)?, publics, "the public inputs", progress)?;
     Ok(ZkeyFile {
         vk: VerifyingKey { ic: ic.into_iter().map(G1Affine::from).collect(), ..header.vk },
         log2_domain: header.log2_domain,
         variables,
         terms,
-        a: read_points(&sections.require(A)?, variables, VARIABLES)?,
-        b_g1: read_points(&sections.require(B_G1)?, variables, VARIABLES)?,
-        b_g2: read_points(&sections.require(B_G2)?, variables, VARIABLES)?,
-        l: read_points(&sections.require(L)?, variables - publics, VARIABLES)?,
-        h: read_finite_points(&sections.require(H)?, domain, "the domain")?,
+        a: read_points(&sections.require(A)?, variables, VARIABLES, progress)?,
+        b_g1: read_points(&sections.require(B_G1)?, variables, VARIABLES, progress)?,
+        b_g2: read_points(&sections.require(B_G2)?, variables, VARIABLES, progress)?,
+        l: read_points(&sections.require(L)?, variables - publics, VARIABLES, progress)?,
+        h: read_finite_points(&sections.require(H)?, domain, "the domain", progress)?,
     })
 }
 
@@ -170,23 +176,27 @@ fn read_point<P: Point>(reader: &mut Reader) -> Result<P, DecodeError> {
 }
 
 /// A section of this many points.
-fn read_points<P: Cofactored>(section: &Reader, count: u32, from: &'static str) -> Result<Vec<P>, DecodeError> {
+fn read_points<P: Cofactored>(
+    section: &Reader,
+    count: u32,
+    from: &'static str,
+    progress: Progress,
+) -> Result<Vec<P>, DecodeError> {
     let bytes = section.rest();
     let (expected, found) = (u64::from(count) * size_of::<P>() as u64, bytes.len() as u64);
     if expected != found {
         return Err(section.error(None, Problem::Disagrees { what: "its length in bytes", expected, found, from }));
     }
-    let located = |index: usize, error: PointError| section.error(Some(index as u64), error);
-    let decode = |(index, bytes)| P::from_montgomery_bytes(bytes).map_err(|error| located(index, error));
-    let points: Vec<P> = bytes.par_chunks_exact(size_of::<P>()).enumerate().map(decode).collect::<Result<_, _>>()?;
-    match subgroup::first_outside(&points) {
-        Some(index) => Err(located(index, PointError::NotInSubgroup)),
-        None => Ok(points),
-    }
+    checked_points(section, (bytes, size_of::<P>()), P::from_montgomery_bytes, Subgroup::Check, progress)
 }
 
-fn read_finite_points<P: Cofactored>(section: &Reader, count: u32, from: &'static str) -> Result<Vec<P>, DecodeError> {
-    let points: Vec<P> = read_points(section, count, from)?;
+fn read_finite_points<P: Cofactored>(
+    section: &Reader,
+    count: u32,
+    from: &'static str,
+    progress: Progress,
+) -> Result<Vec<P>, DecodeError> {
+    let points: Vec<P> = read_points(section, count, from, progress)?;
     match points.iter().position(P::is_infinity) {
         Some(index) => Err(section.error(Some(index as u64), PointError::Infinity)),
         None => Ok(points),
@@ -285,7 +295,7 @@ pub enum ZkeyExportError {
 ///
 /// It is a key to prove with, not the start of a ceremony: the hash of the circuit, which `snarkjs zkey verify` compares,
 /// is left zero and no contribution is listed.
-pub fn write_zkey(key: &ProvingKey, r1cs: &R1cs, mut out: impl Write) -> Result<(), ZkeyExportError> {
+pub fn write_zkey(key: &ProvingKey, r1cs: &R1cs, out: impl Write) -> Result<(), ZkeyExportError> {
     if key.h_basis != HBasis::OddCoset || key.root != HBasis::OddCoset.root() {
         return Err(ZkeyExportError::HBasis);
     }
@@ -305,23 +315,14 @@ pub fn write_zkey(key: &ProvingKey, r1cs: &R1cs, mut out: impl Write) -> Result<
         (H, bytemuck::cast_slice(&key.h)),
         (CONTRIBUTIONS, &[0; CIRCUIT_HASH_BYTES as usize + 4]),
     ];
-    out.write_all(ZKEY.tag)?;
-    out.write_all(&ZKEY.version.to_le_bytes())?;
-    out.write_all(&(sections.len() as u32).to_le_bytes())?;
-    for (id, bytes) in sections {
-        out.write_all(&id.to_le_bytes())?;
-        out.write_all(&(bytes.len() as u64).to_le_bytes())?;
-        out.write_all(bytes)?;
-    }
-    Ok(out.flush()?)
+    Ok(write_sections(&ZKEY, &sections, out)?)
 }
 
 fn header_bytes(key: &ProvingKey) -> Vec<u8> {
     let mut out = vec![];
     out.extend((size_of::<FpLimbs>() as u32).to_le_bytes());
     out.extend(fp_modulus_bytes());
-    out.extend((size_of::<Limbs>() as u32).to_le_bytes());
-    out.extend(limbs_to_le_bytes(&MODULUS));
+    out.extend(field_bytes());
     for word in [key.variables() as u32, key.public_count, 1 << key.log2_domain] {
         out.extend(word.to_le_bytes());
     }

@@ -46,7 +46,8 @@ pub(crate) fn examine(module: &[u8], limits: &Limits) -> Result<(), String> {
                     let known = import.module == RUNTIME && IMPORTS.contains(&import.name);
                     if !known || !matches!(import.ty, TypeRef::Func(_)) {
                         return Err(format!(
-                            "it imports `{}` of `{}`; a witness module of circom 2 imports nothing but {} of `{RUNTIME}`",
+                            "it imports `{}` of `{}`; a witness module of circom 2 imports nothing but {} of `{RUNTIME}`: compile the \
+                             circuit with circom 2",
                             import.name,
                             import.module,
                             IMPORTS.join(", ")
@@ -135,7 +136,12 @@ fn message(caller: &mut Caller<'_, Host>) -> Result<String> {
 /// Give a module its imports. Types that differ from circom's are refused here.
 pub(crate) fn link(module: &Module) -> Result<InstancePre<Host>> {
     let mut linker = Linker::new(module.engine());
-    linker.func_wrap(RUNTIME, "exceptionHandler", |caller: Caller<'_, Host>, code: i32| -> Result<()> {
+    linker.func_wrap(RUNTIME, "exceptionHandler", |mut caller: Caller<'_, Host>, code: i32| -> Result<()> {
+        // Modules before circom 2.0.7 do not print their message but leave it to be fetched.
+        if caller.data().messages.is_empty() {
+            let text = message(&mut caller)?;
+            append(&mut caller.data_mut().messages, &text);
+        }
         Err(caller.data().exception(code).into())
     })?;
     linker.func_wrap(RUNTIME, "printErrorMessage", |mut caller: Caller<'_, Host>| -> Result<()> {
@@ -170,7 +176,13 @@ pub(crate) fn link(module: &Module) -> Result<InstancePre<Host>> {
             "" => "0",
             digits => digits,
         };
-        append(&mut caller.data_mut().line, &format!("0x{digits} "));
+        // Before circom 2.0.7, when modules began to tell their minor version, a value was a whole call of `log`.
+        let whole_line = caller.get_export("getMinorVersion").is_none();
+        let host = caller.data_mut();
+        append(&mut host.line, &format!("0x{digits} "));
+        if whole_line {
+            host.state.log_line(Level::Info, &std::mem::take(&mut host.line));
+        }
         Ok(())
     })?;
     linker.instantiate_pre(module)
@@ -186,9 +198,9 @@ pub(super) struct Exports {
     pub set_input_signal: TypedFunc<(i32, i32, i32), ()>,
     pub witness_size: TypedFunc<(), i32>,
     pub get_witness: TypedFunc<i32, ()>,
-    /// Missing in early modules.
+    /// Missing in the earliest modules.
     pub input_signal_size: Option<TypedFunc<(i32, i32), i32>>,
-    /// Missing in early modules.
+    /// Missing in the earliest modules.
     pub input_size: Option<TypedFunc<(), i32>>,
 }
 
