@@ -263,7 +263,7 @@ fn an_export_that_is_missing_is_named() {
 #[test]
 fn files_that_are_no_witness_modules_are_refused_before_they_run() {
     check_refused(b"", &["no WebAssembly module"]);
-    check_refused(&[&b"\0asm\x01\0\0\0"[..], &[1, 9, 9]].concat(), &["malformed"]);
+    check_refused(&[&b"\0asm\x01\0\0\0"[..], &[1, 9, 9]].concat(), &["truncated or damaged"]);
     // circom 1 and its interface.
     let first = wat::parse_str(r#"(module (import "env" "memory" (memory 1)))"#).unwrap();
     check_refused(&first, &["imports `memory` of `env`", "circom 2"]);
