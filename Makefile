@@ -31,6 +31,7 @@ test: lint wasm-toolchain sapling-keys circom-peers chromium ## Everything CI ru
 	cargo test --workspace --locked
 	cargo test --package zkhost-engine --features shuttle --test arena_shuttle --locked
 	cd guest-circuits && cargo test --workspace --locked
+	cd tests/arkworks && cargo test --locked --target-dir ../../target
 	scripts/fuzz.sh $(FUZZ_SECONDS)
 
 .PHONY: fuzz
@@ -46,6 +47,8 @@ soak: guests ## The long rounds of tests that are short in `make test`: killed s
 lint: cuda-toolchain ## Formatting and lints; warnings are errors here.
 	cargo fmt --all --check
 	cd guest-circuits && cargo fmt --all --check
+	cd tests/arkworks && cargo fmt --check
+	cd fuzz && cargo fmt --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cd guest-circuits && cargo clippy --workspace --all-targets --locked -- -D warnings
 
