@@ -7,14 +7,25 @@
 use std::path::Path;
 use std::time::Duration;
 use zkhost_benches::{Measurement, median, timed};
+use zkhost_groth16::G1Point;
 use zkhost_groth16::formats::{ParamsFile, Problem, Subgroup, Trailer, read_params, sha256};
 use zkhost_groth16::points::{Point, PointError};
 
 const RUNS: usize = 3;
 /// Points of each query that are checked one by one: time per point does not depend on how many there are.
 const POINTS_ONE_BY_ONE: usize = 8192;
-/// The bytes of a point of G1 on the curve, of order 3: (0, 2).
-const OF_ORDER_THREE: (usize, u8) = (95, 2);
+/// (0, 2), a point of G1's curve of order 3.
+const OF_ORDER_THREE: G1Point = G1Point {
+    x: [0; 6],
+    y: [
+        0x3213_0000_0006_554f,
+        0xb93c_0018_d6c4_0005,
+        0x5760_5e0d_b0dd_bb51,
+        0x8b25_6521_ed1f_9bcb,
+        0x6cf2_8d79_0162_2c03,
+        0x11eb_ab9d_bb81_e28c,
+    ],
+};
 
 fn main() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../build/sapling/sapling-spend.params");
@@ -57,14 +68,15 @@ fn one_by_one<P: Point>(queries: &[&[P]]) -> Duration {
     queries.iter().map(time).sum()
 }
 
-/// Whether a point outside the subgroup, in the middle of H, is refused by its place.
+/// Whether a point outside the subgroup, one of H's with a component of order 3 added, is refused by its place.
 fn bad_point_is_named(key: &ParamsFile, bytes: &mut [u8]) -> bool {
     // Three points of G1, three of G2 (the verifying key), IC and its count, H's count.
     let first_of_h = 3 * 96 + 3 * 192 + 4 + 96 * key.vk.ic.len() + 4;
     let index = key.h.len() / 2;
-    let point = &mut bytes[first_of_h + 96 * index..][..96];
-    point.fill(0);
-    point[OF_ORDER_THREE.0] = OF_ORDER_THREE.1;
+    let sum = zkhost_groth16::msm::sum(&[key.h[index], OF_ORDER_THREE], &[0, 1]);
+    let mut point = vec![];
+    G1Point::normalize(&[sum])[0].encode(&mut point);
+    bytes[first_of_h + 96 * index..][..96].copy_from_slice(&point);
     let digest = sha256(bytes);
     let refused = read_params(bytes, Subgroup::Check, Trailer::Pinned(digest)).err();
     refused.is_some_and(|error| {

@@ -5,7 +5,8 @@
 //! 18 in G2 (13^-18) leave an error below 2^-64. They cost less than one addition per point and combination: a pass adds
 //! each point to one random bucket of p^d, whose index written in base p holds the coefficients of d combinations at once.
 
-use crate::points::{G1Point, G2Point, Point};
+use crate::msm::{POINTS_PER_TILE, Summable, Tile, prefetch};
+use crate::points::{G1Point, G2Point};
 use blstrs::{G1Affine, G1Projective, G2Affine, G2Projective};
 use group::Group;
 use rand_chacha::ChaCha20Rng;
@@ -15,8 +16,14 @@ use rayon::prelude::*;
 /// Below this length every point is checked by itself.
 const BATCH_FROM_POINTS: usize = 4096;
 
+/// Points of a pass sorted together by their buckets: tens for each bucket, so that few sums are left to add to it.
+const POINTS_PER_SORT: usize = 1 << 17;
+
+/// How many points ahead one is asked for: sorted, they lie far apart.
+const POINTS_AHEAD: usize = 32;
+
 /// A group whose cofactor's least prime is known.
-pub(crate) trait Cofactored: Point {
+pub(crate) trait Cofactored: Summable {
     /// The least prime factor of the cofactor.
     const LEAST_PRIME: usize;
     /// Combinations per pass: d.
@@ -58,10 +65,11 @@ fn pass_is_inside<P: Cofactored>(points: &[P]) -> bool {
     // Who made the points must not foresee the coefficients.
     let mut rng = ChaCha20Rng::from_rng(OsRng).expect("the operating system has randomness");
     let mut buckets = vec![P::Sum::identity(); P::LEAST_PRIME.pow(P::DIGITS)];
-    for point in points {
+    let mut tile = Tile::new(POINTS_PER_TILE);
+    for points in points.chunks(POINTS_PER_SORT) {
         // 2^64 is no multiple of the number of buckets; the bias, below 2^-52, is lost in the bound's slack.
-        let bucket = rng.next_u64() % buckets.len() as u64;
-        buckets[bucket as usize] += &P::Affine::from(*point);
+        let chosen = points.iter().map(|_| (rng.next_u64() % buckets.len() as u64) as u32).collect::<Vec<_>>();
+        add_to_buckets(points, &chosen, &mut buckets, &mut tile);
     }
     (0..P::DIGITS).all(|_| {
         // The most significant digit that is left: part c holds the sums of points with coefficient c.
@@ -77,4 +85,83 @@ fn pass_is_inside<P: Cofactored>(points: &[P]) -> bool {
         buckets = (0..parts[0].len()).map(merge).collect();
         P::sum_is_in_subgroup(&combination)
     })
+}
+
+/// Add each point to the bucket chosen for it; the points of a bucket are first added up in affine coordinates.
+fn add_to_buckets<P: Summable>(points: &[P], chosen: &[u32], buckets: &mut [P::Sum], tile: &mut Tile<P>) {
+    let mut places = vec![0; buckets.len() + 1];
+    chosen.iter().for_each(|&bucket| places[bucket as usize + 1] += 1);
+    (0..buckets.len()).for_each(|bucket| places[bucket + 1] += places[bucket]);
+    let mut order = vec![0; points.len()];
+    for (index, &bucket) in (0u32..).zip(chosen) {
+        let place: &mut usize = &mut places[bucket as usize];
+        order[*place] = index;
+        *place += 1;
+    }
+    for start in (0..order.len()).step_by(tile.capacity()) {
+        tile.clear();
+        for at in start..order.len().min(start + tile.capacity()) {
+            if let Some(&ahead) = order.get(at + POINTS_AHEAD) {
+                prefetch(&points[ahead as usize]);
+            }
+            let index = order[at] as usize;
+            tile.push(chosen[index], &points[index], false);
+        }
+        tile.sums().for_each(|(bucket, sum)| buckets[bucket as usize] += &P::Affine::from(*sum));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::points::Point;
+
+    /// Two, as a coordinate.
+    const TWO: crate::points::FpLimbs = [
+        0x3213_0000_0006_554f,
+        0xb93c_0018_d6c4_0005,
+        0x5760_5e0d_b0dd_bb51,
+        0x8b25_6521_ed1f_9bcb,
+        0x6cf2_8d79_0162_2c03,
+        0x11eb_ab9d_bb81_e28c,
+    ];
+
+    /// Compares with points added one by one.
+    fn check<P: Cofactored<Sum: std::fmt::Debug>>(count: usize, buckets: usize, chosen: impl Fn(usize) -> usize) {
+        let multiples = std::iter::successors(Some(P::Sum::identity()), |last| Some(*last + P::Sum::generator()));
+        let multiples: Vec<P::Sum> = multiples.take(60).flat_map(|point| [point, -point]).collect();
+        let points: Vec<P> = P::normalize(&multiples).into_iter().cycle().take(count).collect();
+        let chosen: Vec<u32> = (0..count).map(|i| (chosen(i) % buckets) as u32).collect();
+        let (mut sums, mut expected) = (vec![P::Sum::generator(); buckets], vec![P::Sum::generator(); buckets]);
+        add_to_buckets(&points, &chosen, &mut sums, &mut Tile::new(POINTS_PER_TILE));
+        chosen.iter().zip(&points).for_each(|(&bucket, point)| expected[bucket as usize] += &P::Affine::from(*point));
+        assert_eq!(sums, expected, "{count} points in {buckets} buckets");
+    }
+
+    #[test]
+    fn points_added_to_buckets_are_those_added_one_by_one() {
+        for count in (0..130).chain([2047, 2048, 2049, 5000]) {
+            check::<G1Point>(count, 7, |i| i * i);
+            check::<G1Point>(count, 2187, |i| i * 77);
+            check::<G2Point>(count, 13, |_| 5);
+        }
+    }
+
+    /// cases.md row 9 and its like, at the place where a key's points are checked: a component of the least order there is.
+    #[test]
+    fn one_point_of_small_order_among_many_is_found() {
+        // A good point and (0, 2), which is of order three.
+        let mut sum = G1Projective::generator();
+        let good = G1Point::normalize(&[sum])[0];
+        sum += &G1Affine::from(G1Point { x: [0; 6], y: TWO });
+        let bad = G1Point::normalize(&[sum])[0];
+        assert!(bad.is_on_curve() && !bad.is_in_subgroup());
+        for at in [0, 2048, 5000, BATCH_FROM_POINTS + 999] {
+            let mut points = vec![good; BATCH_FROM_POINTS + 1000];
+            assert_eq!(first_outside(&points), None);
+            points[at] = bad;
+            assert_eq!(first_outside(&points), Some(at));
+        }
+        assert_eq!(first_outside(&[bad; BATCH_FROM_POINTS]), Some(0));
+    }
 }

@@ -67,3 +67,68 @@ fn copy_tree(from: &Path, to: &Path) -> std::io::Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::build::Toolchain;
+
+    const GUESTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../guest-circuits");
+
+    /// The guests' workspace as cargo describes it, with a target folder of this test's own.
+    fn guests(target: &Path) -> Workspace {
+        let toolchain = Toolchain::choose(Path::new(GUESTS)).unwrap();
+        let mut workspace = Workspace::read(&toolchain, Path::new(GUESTS), true).unwrap();
+        workspace.target_directory = target.to_owned();
+        workspace
+    }
+
+    /// All files under a folder, with their contents.
+    fn files(folder: &Path) -> Vec<(PathBuf, String)> {
+        let mut found = vec![];
+        let mut folders = vec![folder.to_owned()];
+        while let Some(next) = folders.pop() {
+            for entry in fs::read_dir(next).unwrap().map(|entry| entry.unwrap().path()) {
+                match entry.is_dir() {
+                    true => folders.push(entry),
+                    false => found
+                        .push((entry.strip_prefix(folder).unwrap().to_owned(), fs::read_to_string(&entry).unwrap())),
+                }
+            }
+        }
+        found.sort();
+        found
+    }
+
+    #[test]
+    fn the_patched_crate_differs_from_the_published_one_where_it_inverts() {
+        let target = tempfile::tempdir().unwrap();
+        let workspace = guests(target.path());
+        let patched = patched_crate(&workspace).unwrap();
+        let published = workspace.packages.iter().find(|package| (&*package.name, &*package.version) == CRATE).unwrap();
+        let source = |name: &str| fs::read_to_string(patched.join("src").join(name)).unwrap();
+        assert!(source("host_inversion.rs").contains("invert_one"));
+        assert!(source("scalar.rs").contains("host_inversion::invert"));
+
+        let before = files(&published.folder().join("src"));
+        let changed: Vec<PathBuf> = (files(&patched.join("src")).into_iter())
+            .filter(|file| !before.contains(file))
+            .map(|(path, _)| path)
+            .collect();
+        assert_eq!(changed, ["host_inversion.rs", "lib.rs", "scalar.rs"].map(PathBuf::from));
+        assert_eq!(patched_crate(&workspace).unwrap(), patched, "it is made once");
+    }
+
+    #[test]
+    fn a_crate_without_the_published_field_is_refused() {
+        let target = tempfile::tempdir().unwrap();
+        let mut workspace = guests(target.path());
+        let published = |package: &super::super::cargo::Package| (&*package.name, &*package.version) == CRATE;
+        workspace.packages.retain(|package| !published(package));
+        let refusal = format!("{:#}", patched_crate(&workspace).unwrap_err());
+        for part in ["--host-inversion", "bls12_381 0.9.0", "does not depend on", "build without it"] {
+            assert!(refusal.contains(part), "`{part}` is missing in: {refusal}");
+        }
+        assert_eq!(fs::read_dir(target.path()).unwrap().count(), 0, "nothing was made");
+    }
+}

@@ -67,8 +67,8 @@ pub(super) fn windows(bits: usize) -> usize {
 
 /// The width of windows that costs least for this many terms.
 pub(super) fn window_bits(terms: usize) -> usize {
-    // Weighting a bucket costs two additions in projective coordinates, as much as seven in affine coordinates in vector lanes.
-    const BUCKET_COST: usize = 7;
+    // Weighting a bucket costs two additions, by row and by column, and a share of weighting rows and columns.
+    const BUCKET_COST: usize = 3;
     let cost = |bits: &usize| windows(*bits).saturating_mul(terms.saturating_add(BUCKET_COST << (bits - 1)));
     (2..=20).min_by_key(cost).expect("the range is not empty")
 }

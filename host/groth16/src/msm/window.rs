@@ -1,18 +1,21 @@
 //! One window of a multi-scalar multiplication.
 
+use super::cache::prefetch;
 use super::digits::Window;
-use super::pairwise::{Summable, Tile};
+use super::pairwise::{POINTS_PER_TILE, Summable, Tile};
 use super::terms::Terms;
 use crate::secret::SecretBuffer;
 use group::Group;
 use rayon::prelude::*;
 
 /// Sorted terms one task sums.
-pub(super) const ENTRIES_PER_PIECE: usize = 1 << 14;
+pub(super) const ENTRIES_PER_PIECE: usize = 1 << 15;
 
-/// Points copied together out of the key, where they lie far apart: loads that do not wait for each other, so that their
-/// cache misses overlap.
-const POINTS_GATHERED: usize = 32;
+/// How many points ahead one is asked for: they lie far apart in the key, and their cache misses are to overlap.
+const POINTS_AHEAD: usize = 32;
+
+/// Bucket sums below which they are weighted one by one: rounds of few additions hardly share their inversion.
+const LEAST_GRID: usize = 64;
 
 /// A point to add or subtract: its index, and the sign in bit 31.
 #[derive(Clone, Copy, Default)]
@@ -94,32 +97,96 @@ pub(super) fn weighted_sum<P: Summable>(points: &[P], entries: &[Entry], buckets
 /// The sum of bucket number times point over some consecutive entries of the sorted list, the first of which has index `first`.
 fn weighted_sum_from<P: Summable>(points: &[P], entries: &[Entry], first: usize, buckets: &Buckets) -> P::Sum {
     let mut tile = Tile::new(entries.len());
-    let mut gathered = SecretBuffer::zeros(POINTS_GATHERED);
-    let mut weighted = Weighted::new();
-    let mut end = entries.len();
-    // From the highest bucket down, as the running sum goes.
-    while end > 0 {
-        let start = end.saturating_sub(tile.capacity());
-        tile.clear();
+    let mut sums = BucketSums::new(entries.len());
+    let (mut total, mut start) = (P::Sum::identity(), 0);
+    while start < entries.len() {
+        let end = entries.len().min(start + tile.capacity());
         let mut bucket = buckets.of(first + start);
         let mut bucket_end = buckets.ends[bucket - 1] as usize;
-        for (index, entries) in
-            (first + start..).step_by(POINTS_GATHERED).zip(entries[start..end].chunks(POINTS_GATHERED))
-        {
-            gathered.iter_mut().zip(entries).for_each(|(gathered, entry)| *gathered = points[entry.point()]);
-            for ((index, entry), point) in (index..).zip(entries).zip(gathered.iter()) {
-                while bucket_end <= index {
-                    bucket += 1;
-                    bucket_end = buckets.ends[bucket - 1] as usize;
-                }
-                tile.push(bucket as u32, point, entry.is_negative());
+        if !sums.has_room(buckets.of(first + end - 1) - bucket + 1) {
+            total += sums.drain_weighted(&mut tile);
+        }
+        tile.clear();
+        for (index, entry) in (start..end).zip(&entries[start..end]) {
+            if let Some(ahead) = entries.get(index + POINTS_AHEAD) {
+                prefetch(&points[ahead.point()]);
             }
+            while bucket_end <= first + index {
+                bucket += 1;
+                bucket_end = buckets.ends[bucket - 1] as usize;
+            }
+            tile.push(bucket as u32, &points[entry.point()], entry.is_negative());
         }
-        for (bucket, sum) in tile.sums().rev() {
-            weighted.add(bucket, sum);
-        }
-        end = start;
+        tile.sums().for_each(|(bucket, sum)| sums.push(bucket, sum));
+        start = end;
     }
+    total + sums.drain_weighted(&mut tile)
+}
+
+/// Sums of buckets of ascending numbers, until they are weighted together.
+struct BucketSums<P: Summable> {
+    sums: SecretBuffer<(u32, P)>,
+    len: usize,
+}
+
+impl<P: Summable> BucketSums<P> {
+    /// Room for those of one tile at least, and for those of this many points at most.
+    fn new(points: usize) -> Self {
+        Self { sums: SecretBuffer::zeros(points.min(POINTS_PER_TILE)), len: 0 }
+    }
+
+    fn has_room(&self, sums: usize) -> bool {
+        self.len + sums <= self.sums.len()
+    }
+
+    fn push(&mut self, bucket: u32, sum: &P) {
+        self.sums[self.len] = (bucket, *sum);
+        self.len += 1;
+    }
+
+    /// The sum of bucket number times bucket sum, leaving nothing behind. The tile must have room for all sums.
+    ///
+    /// Bucket b of a grid of c columns is in row b / c and column b modulo c. Rows and columns are added up in affine
+    /// coordinates, many at a time; what is left to weight are some square roots of the buckets' number, rows c times.
+    fn drain_weighted(&mut self, tile: &mut Tile<P>) -> P::Sum {
+        let sums = &self.sums[..std::mem::take(&mut self.len)];
+        let range = sums.last().map_or(0, |(highest, _)| highest - sums[0].0);
+        let columns = range.isqrt().next_power_of_two();
+        // Few sums, or lonely ones.
+        if sums.len() < LEAST_GRID.max(4 * columns as usize) {
+            return weighted(sums.iter().map(|(bucket, sum)| (*bucket, sum)).rev());
+        }
+        tile.clear();
+        sums.iter().for_each(|(bucket, sum)| tile.push(bucket / columns, sum, false));
+        let rows = weighted(tile.sums().rev());
+        let rows = (0..columns.ilog2()).fold(rows, |rows, _| rows.double());
+        tile.clear();
+        for index in by_column(sums, columns).iter() {
+            let (bucket, sum) = &sums[*index as usize];
+            tile.push(bucket % columns, sum, false);
+        }
+        rows + weighted(tile.sums().rev())
+    }
+}
+
+/// The order of sums by column, for a number of columns that is a power of two.
+fn by_column<P: Copy>(sums: &[(u32, P)], columns: u32) -> SecretBuffer<u32> {
+    let mut starts = SecretBuffer::zeros(columns as usize + 1);
+    sums.iter().for_each(|(bucket, _)| starts[(bucket % columns) as usize + 1] += 1);
+    (0..columns as usize).for_each(|column| starts[column + 1] += starts[column]);
+    let mut order = SecretBuffer::zeros(sums.len());
+    for (index, (bucket, _)) in (0..).zip(sums) {
+        let place: &mut u32 = &mut starts[(bucket % columns) as usize];
+        order[*place as usize] = index;
+        *place += 1;
+    }
+    order
+}
+
+/// The sum of number times point, over descending numbers.
+fn weighted<'a, P: Summable>(sums: impl Iterator<Item = (u32, &'a P)>) -> P::Sum {
+    let mut weighted = Weighted::new();
+    sums.for_each(|(number, sum)| weighted.add(number, sum));
     weighted.finish()
 }
 
@@ -176,4 +243,57 @@ fn times<S: Group>(point: &S, factor: u32) -> S {
         }
     }
     product
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::points::{G1Point, G2Point};
+
+    /// Some multiples of the generator, infinity among them, and opposites.
+    fn points<P: Summable>() -> Vec<P> {
+        let multiples = std::iter::successors(Some(P::Sum::identity()), |last| Some(*last + P::Sum::generator()));
+        let multiples: Vec<P::Sum> = multiples.take(100).collect();
+        P::normalize(&multiples.iter().flat_map(|point| [*point, -*point]).collect::<Vec<_>>())
+    }
+
+    /// Compares with the sum bucket by bucket, for buckets of these sizes.
+    fn check<P: Summable<Sum: std::fmt::Debug>>(sizes: &[usize], case: &str) {
+        let points = points::<P>();
+        let (mut entries, mut ends, mut expected) = (vec![], vec![], P::Sum::identity());
+        for (bucket, &size) in (1..).zip(sizes) {
+            let mut sum = P::Sum::identity();
+            for i in 0..size {
+                // Two neighbours of one bucket are opposites now and then.
+                let entry = Entry::new(((bucket * 7 + i as u32) % points.len() as u32) ^ 1, bucket % 3 == 0);
+                let mut point = P::Sum::identity();
+                point += &P::Affine::from(points[entry.point()]);
+                sum += if entry.is_negative() { -point } else { point };
+                entries.push(entry);
+            }
+            ends.push(entries.len() as u32);
+            expected += times(&sum, bucket);
+        }
+        let sum = weighted_sum(&points, &entries, &Buckets { ends: SecretBuffer::new(ends) });
+        assert_eq!(sum, expected, "{case}, {} buckets", sizes.len());
+    }
+
+    #[test]
+    fn weighted_sums_are_those_bucket_by_bucket() {
+        for buckets in (1..140).chain([255, 256, 257, 1023, 1024, 1025, 2047, 2048, 2049]) {
+            check::<G1Point>(&vec![1; buckets], "one entry each");
+            check::<G1Point>(&(0..buckets).map(|i| i % 4).collect::<Vec<_>>(), "up to three entries each");
+        }
+        for buckets in [63, 64, 65, 300] {
+            check::<G2Point>(&(0..buckets).map(|i| i % 3).collect::<Vec<_>>(), "up to two entries each");
+        }
+    }
+
+    #[test]
+    fn weighted_sums_are_exact_where_buckets_are_more_than_are_weighted_together() {
+        check::<G1Point>(&vec![1; 3 * POINTS_PER_TILE + 1], "one entry each");
+        check::<G1Point>(&(0..9000).map(|i| usize::from(i % 50 == 7)).collect::<Vec<_>>(), "lonely buckets");
+        let skewed = [vec![5000], vec![0; 3000], vec![1; 100], vec![0; 70000], vec![2; 200]].concat();
+        check::<G1Point>(&skewed, "skewed buckets");
+    }
 }
