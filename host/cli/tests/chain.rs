@@ -206,6 +206,31 @@ fn an_interrupt_exits_with_6() {
     assert_eq!(answer["error"], json!({"code": "busy", "exit": 6, "message": "cancelled"}));
 }
 
+/// `script` gives the command a terminal; TERM and a width are what a bar asks for.
+#[test]
+fn a_stage_of_more_than_a_second_is_seen_on_a_terminal_and_nowhere_else() {
+    let workplace = Workplace::new();
+    workplace.write("input.json", HOSTILE_INPUT);
+    workplace.write("params.json", r#"{"act": "loop"}"#);
+    let program = env!("CARGO_BIN_EXE_zkhost");
+    let arguments =
+        format!("check {}", support::expand("{component:hostile}")) + " --params params.json --input input.json";
+    let check = |how: &str, seen: bool| {
+        let line = format!("stty cols 100; {program} {how} {arguments} --limit assign_time=3");
+        let mut command = Command::new("script");
+        let cache = workplace.command();
+        let cache = cache.get_envs().find_map(|(name, value)| (name == "ZKHOST_CACHE").then_some(value?)).unwrap();
+        command.current_dir(workplace.path(".")).env("ZKHOST_CACHE", cache).env("TERM", "xterm");
+        let output = command.args(["-qefc", &line, "/dev/null"]).stdin(Stdio::null()).output().unwrap();
+        assert_eq!(output.status.code(), Some(4));
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        // The name of the stage.
+        assert_eq!(text.contains(" assign "), seen, "{how}: {text:?}");
+    };
+    check("", true);
+    check("--json", false);
+}
+
 /// snarkjs issue 152: the process stayed after its work was done, because workers did.
 #[test]
 fn snarkjs_i152_the_command_ends_when_its_output_does() {
