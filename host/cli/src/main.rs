@@ -12,6 +12,7 @@ mod formats;
 mod interrupt;
 mod keys;
 mod limits;
+mod measure;
 mod output;
 mod progress;
 mod scalars;

@@ -38,13 +38,42 @@ fn with_circuit() -> Workplace {
     workplace
 }
 
+/// Whether a process of its own may mount file systems; some sandboxes forbid it.
+fn may_mount() -> bool {
+    let try_it = ["-rm", "sh", "-c", "mount -t tmpfs -o size=1m none /tmp"];
+    let may = Command::new("unshare").args(try_it).stderr(Stdio::null()).status().is_ok_and(|status| status.success());
+    if !may {
+        eprintln!("skipped: this system lets no process mount a small disk");
+    }
+    may
+}
+
+/// Serve on a disk of 48 MiB that holds the circuits and nothing else; the socket is beside it.
+fn serve_on_small_disk(workplace: &Workplace) -> Serving {
+    let command = workplace.command();
+    let program = command.get_program().to_owned();
+    let script =
+        "mount -t tmpfs -o size=48m none disk && cp -r data/. disk && exec \"$0\" serve --data disk --log-format json";
+    let mut mounting = Command::new("unshare");
+    mounting.args(["-rm", "sh", "-c", script]).arg(program).current_dir(command.get_current_dir().unwrap());
+    mounting.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    mounting.env("ZKHOST_LISTEN__UNIX", workplace.path("host.sock")).env("ZKHOST_JOBS__RUNNING_MAX", "1");
+    std::fs::create_dir(workplace.path("disk")).unwrap();
+    start(workplace, mounting, format!("unix:{}", workplace.path("host.sock").display()))
+}
+
 fn serve(workplace: &Workplace) -> Serving {
     let mut command = workplace.command();
-    command.args(["serve", "--data", "data", "--log-format", "json"]).stdout(Stdio::null());
+    command.args(["serve", "--data", "data", "--log-format", "json"]);
+    start(workplace, command, format!("unix:{}", workplace.path("data/zkhost.sock").display()))
+}
+
+/// Start a host and wait until it listens and has its circuit.
+fn start(workplace: &Workplace, mut command: Command, address: String) -> Serving {
+    command.stdout(Stdio::null());
     let log = std::fs::File::options().create(true).append(true).open(workplace.path("log")).unwrap();
     let before = ready_hosts(workplace);
     let child = command.stderr(log).spawn().unwrap();
-    let address = format!("unix:{}", workplace.path("data/zkhost.sock").display());
     let serving = Serving { child, address };
     let began = Instant::now();
     while ready_hosts(workplace) == before {
@@ -96,6 +125,8 @@ fn a_job_is_submitted_waited_for_and_its_proof_verifies() {
     assert_eq!(job["state"], "proved");
     let id = job["id"].as_str().unwrap();
     assert_eq!(ask(&workplace, &serving, &format!("status {id}")).unwrap()["id"], id);
+    ask(&workplace, &serving, &format!("status {id} --trace trace.json")).unwrap();
+    assert!(workplace.json("trace trace.json").is_object());
     assert_eq!(ask(&workplace, &serving, &format!("cancel {id}")).unwrap()["state"], "proved");
     assert_eq!(ask(&workplace, &serving, "jobs --state proved").unwrap()["jobs"].as_array().unwrap().len(), 1);
     let check = "check {component:sapling-output} --input {guest:sapling-output/example-input.json}";
@@ -177,6 +208,77 @@ fn aztec_p24562_the_first_signal_drains_the_second_stops_at_once_and_jobs_resume
     }
 }
 
+/// A second signal while circuits are being loaded for the first time, which can take minutes.
+#[test]
+fn a_second_signal_stops_a_host_that_loads_its_circuits() {
+    let workplace = with_circuit();
+    // Circuits enough that they are not loaded yet when the signals come.
+    for copy in 0..40 {
+        let folder = workplace.path(&format!("data/circuits/copy-{copy}"));
+        std::fs::create_dir_all(&folder).unwrap();
+        for file in ["c.wasm", "k.zkimage"] {
+            let original = workplace.path("data/circuits/sapling-output").join(file);
+            std::fs::hard_link(original, folder.join(file)).unwrap();
+        }
+        let files = "component = { file = \"c.wasm\" }\nkey = { file = \"k.zkimage\" }\n";
+        std::fs::write(folder.join("manifest.toml"), format!("name = \"copy-{copy}\"\n{files}")).unwrap();
+    }
+    let serving = serve(&workplace);
+    signal(&serving, "-TERM");
+    signal(&serving, "-TERM");
+    assert_eq!(exit_code(serving, Duration::from_secs(5)), Some(0));
+}
+
+#[test]
+fn a_full_disk_refuses_with_a_sentence_and_loses_nothing() {
+    if !may_mount() {
+        return;
+    }
+    let workplace = with_circuit();
+    let serving = serve_on_small_disk(&workplace);
+    let example = std::fs::read_to_string(path("{guest:sapling-output/example-input.json}")).unwrap();
+    for (name, bytes) in [("small.json", 40_000), ("large.json", 400_000)] {
+        workplace.write(name, format!("{example}{}", " ".repeat(bytes)));
+    }
+    let run = |arguments: &str| {
+        let run = workplace.run(&format!("--json {arguments} --host {}", serving.address));
+        let answer: Value = serde_json::from_str(&run.stdout).unwrap();
+        match run.code {
+            0 => Ok(answer["id"].as_str().unwrap().to_owned()),
+            _ => Err(answer["error"]["message"].as_str().unwrap().to_owned()),
+        }
+    };
+    let submit = |name: &str, key: &str| run(&format!("submit sapling-output --input {name} --key {key}"));
+    let mut accepted: Vec<_> = (0..3).map(|key| submit("small.json", &format!("before-{key}")).unwrap()).collect();
+    // The disk as the host sees it.
+    let disk = PathBuf::from(format!("/proc/{}/root{}", serving.child.id(), workplace.path("disk").display()));
+    let mut filler = std::fs::File::create(disk.join("filler")).unwrap();
+    let full = std::io::copy(&mut std::io::repeat(1), &mut filler).unwrap_err();
+    assert_eq!(full.kind(), std::io::ErrorKind::StorageFull);
+    let check_full = |sentence: String| {
+        assert!(sentence.contains("disk-full") && sentence.contains("free some space"), "{sentence}");
+    };
+    check_full(submit("large.json", "large").unwrap_err());
+    // The log of the store may have some room of its own left.
+    let refused = (0..1000).find_map(|key| {
+        let submitted = submit("small.json", &format!("full-{key}"));
+        submitted.map(|id| accepted.push(id)).err()
+    });
+    check_full(refused.expect("a full disk takes no more"));
+    let last = accepted.last().unwrap();
+    let _ = run(&format!("cancel {last}")).map_err(check_full);
+    std::fs::remove_file(disk.join("filler")).unwrap();
+    for id in &accepted {
+        let state = ask(&workplace, &serving, &format!("status {id}")).unwrap()["state"].clone();
+        if id == last && state == "cancelled" {
+            continue;
+        }
+        assert_eq!(ask(&workplace, &serving, &format!("status {id} --wait")).unwrap()["state"], "proved");
+    }
+    submit("large.json", "large").unwrap();
+    assert!(log_of(&workplace).lines().all(|line| serde_json::from_str::<Value>(line).is_ok()));
+}
+
 #[test]
 fn mistakes_in_the_configuration_are_told_with_their_place() {
     let workplace = Workplace::new();
@@ -198,6 +300,8 @@ fn doctor_names_a_circuit_that_cannot_be_loaded() {
     let good = workplace.json("doctor --data data");
     let findings = good["findings"].as_array().unwrap();
     assert!(findings.iter().any(|finding| finding["what"] == "circuit sapling-output" && finding["state"] == "good"));
+    let throughput = findings.iter().find(|finding| finding["what"] == "throughput of sapling-output").unwrap();
+    assert!(throughput["found"].as_str().unwrap().contains("proofs an hour by CPU"), "{throughput}");
     let key: PathBuf = workplace.path("data/circuits/sapling-output/k.zkimage");
     damage(&key);
     let run = workplace.run("doctor --data data");

@@ -153,6 +153,12 @@ impl Client {
         self.get(&format!("/v1/jobs/{}/proof", encoded(id))).await
     }
 
+    /// What the host's engine did for a job and when, in the JSON trace event format.
+    pub async fn trace(&self, id: &str) -> Result<Bytes, Error> {
+        let request = self.request(Method::GET, &format!("/v1/jobs/{}/trace", encoded(id)));
+        self.answer(request, Bytes::new()).await
+    }
+
     /// Stop a job.
     pub async fn cancel(&self, id: &str) -> Result<Job, Error> {
         let request = self.request(Method::POST, &format!("/v1/jobs/{}/cancel", encoded(id)));

@@ -1,9 +1,10 @@
 //! The configuration file. Every key has a default, and a key that is not known is refused.
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use zkhost_cuda::DeviceChoice;
 use zkhost_groth16::key::Phase2;
 
 /// One gibibyte.
@@ -144,8 +145,11 @@ pub struct Jobs {
     pub input_key: Option<PathBuf>,
     /// Bytes of one input. Default 64 MiB.
     pub input_bytes_max: u64,
-    /// Bytes of all inputs in memory: of requests, running jobs, and, with `inputs = "memory"`, waiting ones. Default 4 GiB.
+    /// Bytes of all inputs in memory: 64 KiB at most of each that is received, or, with `inputs = "memory"`, all of it until its job
+    /// ends. Default 4 GiB.
     pub inputs_memory_bytes_max: u64,
+    /// Bytes of all inputs beyond 64 KiB that wait on disk. Default 256 GiB.
+    pub inputs_disk_bytes_max: u64,
     /// Jobs that wait at most. Default 100,000.
     pub queued_max: usize,
     /// Jobs that are with the engine at once. Default 8.
@@ -164,6 +168,14 @@ pub struct Jobs {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Engine {
+    /// What proves: `auto` (the first GPU that works, else the CPU), `cpu`, `cuda:N`, or `cuda` (all GPUs). Default `auto`. With a
+    /// GPU the CPU proves what that does not take or fails at.
+    #[serde(deserialize_with = "device_choice")]
+    pub devices: DeviceChoice,
+    /// Slots of each GPU: while one copies, the others' kernels run. Default 2.
+    pub gpu_slots: u16,
+    /// Bytes of each GPU's memory that may be used. Default: all that is free at the start.
+    pub gpu_memory_bytes_max: Option<u64>,
     /// Slots of the CPU: proofs that are computed at once there. Default 1.
     pub cpu_slots: u16,
     /// Threads that run guests. Default: the number of processors.
@@ -202,6 +214,7 @@ impl Default for Jobs {
             input_key: None,
             input_bytes_max: 64 << 20,
             inputs_memory_bytes_max: 4 * GIB,
+            inputs_disk_bytes_max: 256 * GIB,
             queued_max: 100_000,
             running_max: 8,
             running_urgent_max: 2,
@@ -215,6 +228,9 @@ impl Default for Jobs {
 impl Default for Engine {
     fn default() -> Self {
         Self {
+            devices: DeviceChoice::default(),
+            gpu_slots: zkhost_engine::cuda::SLOTS,
+            gpu_memory_bytes_max: None,
             cpu_slots: 1,
             synthesis_workers: None,
             guest_bytes_max: 16 * GIB,
@@ -222,6 +238,10 @@ impl Default for Engine {
             cpu_key_bytes_max: 64 * GIB,
         }
     }
+}
+
+fn device_choice<'de, D: Deserializer<'de>>(value: D) -> Result<DeviceChoice, D::Error> {
+    String::deserialize(value)?.parse().map_err(serde::de::Error::custom)
 }
 
 impl Config {
@@ -302,6 +322,7 @@ impl Config {
             ("jobs.running_max", self.jobs.running_max as u64),
             ("jobs.queued_max", self.jobs.queued_max as u64),
             ("engine.cpu_slots", self.engine.cpu_slots.into()),
+            ("engine.gpu_slots", self.engine.gpu_slots.into()),
         ];
         match positive.iter().find(|(_, value)| *value == 0) {
             Some((key, _)) => Err(format!("{key} is 0; it is 1 at least")),
@@ -358,6 +379,7 @@ mod tests {
         check_refused("[jobs]\nrunning = 3", &["unknown field `running`", "running_max"]);
         check_refused("[jbos]\nrunning = 3", &["unknown field `jbos`"]);
         check_refused("[jobs]\nrunning_max = \"3\"", &["running_max", "invalid type"]);
+        check_refused("[engine]\ndevices = \"gpu\"", &["line 2", "gpu", "cuda:"]);
         check_refused("[jobs]\nrunning_max = 0", &["jobs.running_max is 0"]);
         check_refused("[listen]\ntcp = \"0.0.0.0:1\"", &["0.0.0.0:1 is no loopback address", "listen.tls"]);
         let tls = "[listen]\ntcp = \"[::]:1\"\ntls = { certificate = \"c\", key = \"k\" }";

@@ -1,15 +1,18 @@
 //! The host: everything behind the interface.
 
 mod jobs;
+mod receive;
 mod run;
 mod status;
+mod trace;
 
 pub use jobs::{Submit, SubmitError};
+pub use receive::{ReceiveError, Received, Receiving};
 
 use crate::access::Access;
 use crate::circuits::{Blobs, Registry, RegistrySettings};
 use crate::config::Config;
-use crate::device::CpuDevice;
+use crate::devices::Devices;
 use crate::input::InputMemory;
 use crate::metrics::Metrics;
 use crate::queue::{Live, Queue};
@@ -21,12 +24,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use trace::EndedRuns;
 use zkhost_client::types::{Health, JobState, Version};
-use zkhost_engine::arena::{Arena, ArenaError, Ordinary, slabs_on_every_node};
+use zkhost_engine::arena::{Arena, ArenaError, slabs_on_every_node};
 use zkhost_engine::budget::Pool;
-use zkhost_engine::device::Device;
-use zkhost_engine::scheduler::{self, DeviceSpec, Role};
+use zkhost_engine::scheduler;
 use zkhost_engine::{Engine, EngineConfig};
 use zkhost_runtime::{Cache, CacheError, Compiler, Runtime};
 
@@ -35,6 +38,12 @@ const JANITOR_PERIOD: Duration = Duration::from_millis(500);
 
 /// How often it forgets old jobs.
 const FORGET_PERIOD: Duration = Duration::from_secs(60);
+
+/// How often to look whether threads have ended.
+const JOIN_PERIOD: Duration = Duration::from_millis(5);
+
+/// How long threads may take to end when the host stops at once.
+const LEAVE_TIME: Duration = Duration::from_secs(2);
 
 /// What a host is made of.
 pub struct HostParts {
@@ -96,6 +105,7 @@ pub struct Host {
     engine: Engine,
     metrics: Metrics,
     input_memory: InputMemory,
+    ended_runs: EndedRuns,
     /// All circuits that were there at the start have been looked at.
     scanned: AtomicBool,
     draining: AtomicBool,
@@ -126,10 +136,11 @@ impl Host {
         let registry = Registry::new(runtime, shapes, blobs, settings).map_err(|cause| io(&data, cause))?;
         let registry = Arc::new(registry);
         let vault = Vault::open(&config.jobs.input_key.clone().unwrap_or_else(|| data.join("input.key")))?;
+        let devices = Devices::open(&config.engine, &registry);
         let host = Arc::new(Self {
             access: Access::new(&config.tokens),
-            engine: start_engine(&config, &registry)?,
-            store: Store::open(&data.join("jobs.sqlite"))?,
+            engine: start_engine(&config, &devices)?,
+            store: Store::open(&data, config.jobs.inputs_disk_bytes_max)?,
             input_memory: InputMemory::new(config.jobs.inputs_memory_bytes_max),
             registry,
             vault,
@@ -137,6 +148,7 @@ impl Host {
             version,
             queue: Queue::default(),
             metrics: Metrics::default(),
+            ended_runs: EndedRuns::default(),
             scanned: AtomicBool::new(false),
             draining: AtomicBool::new(false),
             leaving: AtomicBool::new(false),
@@ -207,7 +219,7 @@ impl Host {
 
     /// End what is overdue, give up idle keys, forget old jobs.
     fn tidy(&self) {
-        let mut forgotten = std::time::Instant::now();
+        let mut forgotten = Instant::now();
         let idle = Duration::from_secs(self.config.circuits.key_idle_seconds);
         while !self.is_draining() {
             for live in self.queue.overdue(now_ms()) {
@@ -221,9 +233,8 @@ impl Host {
                 }
             }
             if forgotten.elapsed() >= FORGET_PERIOD {
-                forgotten = std::time::Instant::now();
-                let before = now_ms().saturating_sub(self.config.keep().as_millis() as u64);
-                if let Ok(Err(error)) = self.store.forget(before, self.config.jobs.kept_max).blocking_recv() {
+                forgotten = Instant::now();
+                if let Err(error) = self.forget() {
                     tracing::error!(%error, "old jobs cannot be forgotten");
                 }
             }
@@ -231,10 +242,16 @@ impl Host {
         }
     }
 
+    /// Forget jobs that ended longer ago than they are kept, now rather than within a minute. Waits for the disk; says how many.
+    pub fn forget(&self) -> Result<usize, StoreError> {
+        let before = now_ms().saturating_sub(self.config.keep().as_millis() as u64);
+        self.store.forget(before, self.config.jobs.kept_max).blocking_recv().unwrap_or(Err(StoreError::Stopped))
+    }
+
     /// Sleep, unless the host is to stop.
     fn sleep(&self, time: Duration) {
-        let until = std::time::Instant::now() + time;
-        while !self.is_draining() && std::time::Instant::now() < until {
+        let until = Instant::now() + time;
+        while !self.is_draining() && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(50).min(time));
         }
     }
@@ -264,12 +281,22 @@ impl Host {
         self.leaving.load(Ordering::Relaxed)
     }
 
-    /// Wait until nothing runs any more, after [`Self::drain`] or [`Self::leave`].
+    /// Wait until nothing runs any more, after [`Self::drain`] or [`Self::leave`]. A thread that cannot be told to stop, such as
+    /// one that compiles a circuit, is left behind by the latter: what it does is not lost or is done again.
     pub fn join(&self) {
-        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
-        for thread in threads {
+        let mut threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut left = None;
+        loop {
             // A panic of a job's thread was told when it happened.
-            let _ = thread.join();
+            threads.retain(|thread| !thread.is_finished());
+            if threads.is_empty() {
+                return;
+            }
+            if self.is_leaving() && left.get_or_insert_with(Instant::now).elapsed() >= LEAVE_TIME {
+                let names: Vec<_> = threads.iter().filter_map(|thread| thread.thread().name()).collect();
+                return tracing::info!(threads = names.join(", "), "left behind");
+            }
+            std::thread::sleep(JOIN_PERIOD);
         }
     }
 
@@ -355,23 +382,27 @@ fn lock(data: &Path) -> Result<File, StartError> {
     }
 }
 
-fn start_engine(config: &Config, registry: &Arc<Registry>) -> Result<Engine, StartError> {
+fn start_engine(config: &Config, devices: &Devices) -> Result<Engine, StartError> {
     let engine = &config.engine;
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let spec = DeviceSpec { slots: engine.cpu_slots, role: Role::Primary, node: 0 };
-    let memory = Pool { capacity_bytes: engine.cpu_key_bytes_max, head_room_bytes: 0 };
-    let devices: Vec<Arc<dyn Device>> = vec![Arc::new(CpuDevice::new(registry.clone(), spec, memory))];
-    let arena = Arena::new(&slabs_on_every_node(engine.arena_bytes), Arc::new(Ordinary))?;
+    let synthesis_workers = engine.synthesis_workers.unwrap_or(processors);
+    let default = scheduler::Config::default();
+    // Guests mostly take longer than GPUs: as many partitions may be in flight as there are threads to write them.
+    let in_flight = u32::try_from(synthesis_workers.div_ceil(devices.slots().max(1))).unwrap_or(u32::MAX);
+    let has_gpu = devices.all.len() > 1;
+    let credits_per_slot = if has_gpu { default.credits_per_slot.max(in_flight) } else { default.credits_per_slot };
+    let arena = Arena::new(&slabs_on_every_node(engine.arena_bytes), devices.page_lock.clone())?;
     let jobs_max = config.jobs.running_max + config.jobs.running_urgent_max;
     let config = EngineConfig {
         scheduler: scheduler::Config {
-            synthesis_workers: engine.synthesis_workers.unwrap_or(processors),
+            synthesis_workers,
+            credits_per_slot,
             jobs_max,
             ended_jobs_max: jobs_max,
-            ..scheduler::Config::default()
+            ..default
         },
         host: Pool { capacity_bytes: engine.guest_bytes_max, head_room_bytes: 0 },
         pinned_head_room_bytes: 0,
     };
-    Engine::start(config, devices, arena).map_err(StartError::Threads)
+    Engine::start(config, devices.all.clone(), arena).map_err(StartError::Threads)
 }

@@ -12,7 +12,7 @@ pub mod access;
 pub mod api;
 pub mod circuits;
 pub mod config;
-mod device;
+mod devices;
 mod digest;
 mod host;
 mod input;

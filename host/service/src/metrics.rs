@@ -30,6 +30,7 @@ pub struct Metrics {
     stages: Histograms,
     gauges: Family<Label, Gauge>,
     bytes: Family<Label, Gauge>,
+    partitions: Family<Label, Gauge>,
     engine: Family<Label, Gauge>,
 }
 
@@ -43,6 +44,7 @@ impl Default for Metrics {
         let (accepted, ended, refusals) = (Counter::default(), Family::default(), Family::default());
         let stages = Histograms::new_with_constructor(seconds);
         let (gauges, bytes, engine) = (Family::default(), Family::default(), Family::default());
+        let partitions = Family::default();
         let mut registry = Registry::with_prefix("zkhost");
         registry.register("jobs_accepted", "Jobs that were accepted", accepted.clone());
         registry.register("jobs_ended", "Jobs that ended, by how", ended.clone());
@@ -50,8 +52,13 @@ impl Default for Metrics {
         registry.register("stage_seconds", "Time of a job's stages, summed over its partitions", stages.clone());
         registry.register("now", "Things there are now", gauges.clone());
         registry.register("bytes", "Bytes in use, by budget, and their limits", bytes.clone());
+        registry.register(
+            "partitions",
+            "Partitions of running jobs, by state; `proving` ones have a slot",
+            partitions.clone(),
+        );
         registry.register("engine_events", "What happened in the engine since its start", engine.clone());
-        Self { registry, accepted, ended, refusals, stages, gauges, bytes, engine }
+        Self { registry, accepted, ended, refusals, stages, gauges, bytes, partitions, engine }
     }
 }
 
@@ -88,6 +95,7 @@ impl Metrics {
         let circuits = host.registry().all();
         gauge(&self.gauges, "keys_resident", circuits.iter().filter(|circuit| circuit.is_resident()).count() as u64);
         gauge(&self.bytes, "inputs", host.input_memory().used_bytes());
+        host.partitions().iter().for_each(|(state, count)| gauge(&self.partitions, state, *count));
         if let Ok((usage, counters)) = host.engine().usage() {
             gauge(&self.bytes, "guests", usage.host_bytes);
             gauge(&self.bytes, "guests_limit", host.config().engine.guest_bytes_max);

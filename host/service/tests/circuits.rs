@@ -83,6 +83,31 @@ async fn folders_are_loaded_refused_and_unloaded_as_they_come_and_go() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_circuit_that_two_folders_and_an_upload_hold_stays_until_the_last_is_gone() {
+    let host = start("[circuits]\nscan_seconds = 1").await;
+    let (client, data) = (host.client(), host.folder.path().join("data"));
+    for folder in ["a", "b"] {
+        drop_in(&data, folder, &in_folder("out"), &key());
+        wait_for(&client, |list| list.circuits.len() == 1).await;
+    }
+    let files = [client.upload(component().into()).await.unwrap(), client.upload(key().into()).await.unwrap()];
+    let loaded = client.load(&manifest("out", &files[0].digest, &files[1].digest)).await.unwrap();
+    let digest = loaded.digest;
+    // By the file that the circuit was loaded from, or by the other one that then takes its place.
+    for gone in ["a", "b"] {
+        std::fs::remove_dir_all(data.join("circuits").join(gone)).unwrap();
+        tokio::time::sleep(Duration::from_millis(2500)).await;
+        let list = wait_for(&client, |list| list.circuits.len() == 1).await;
+        assert_eq!(list.circuits[0].digest, digest);
+        client.circuit_action(&digest, "evict").await.unwrap();
+        assert_eq!(client.submit(&submission(&digest), input().into()).await.unwrap().state, JobState::Proved);
+    }
+    client.unload(&digest).await.unwrap();
+    assert!(client.circuits().await.unwrap().circuits.is_empty());
+    host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn versions_stand_side_by_side_and_a_pin_chooses_and_survives_a_restart() {
     let host = start("").await;
     let client = host.client();

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 use zkhost_client::{Address, Client};
+use zkhost_engine::timeline::Category;
 use zkhost_service::access::new_token;
 
 fn description() -> Value {
@@ -257,6 +258,13 @@ async fn metrics_and_the_dashboard_tell_what_happened() {
     let id = overview["jobs"][0]["id"].as_str().unwrap();
     let events = String::from_utf8(ask(&host, "GET", &format!("/v1/jobs/{id}/events"), "", b"").await.body).unwrap();
     assert!(events.contains("event: proved") && events.contains(id), "{events}");
+    let trace = host.client().trace(id).await.unwrap();
+    let trace = zkhost_engine::timeline::Timeline::read_trace(&trace).unwrap();
+    for category in [Category::Synthesis, Category::Proving, Category::Verification] {
+        assert!(trace.spans().any(|span| span.category == category), "{category:?} is not in the trace");
+    }
+    let other = host.client().submit(&submission, b"{}".as_slice().into()).await.unwrap();
+    assert_eq!(code(host.client().trace(&other.id).await), "no-trace", "its input was refused before it began");
     for (format, bytes) in [("hex", 384), ("bytes", 192)] {
         assert_eq!(ask(&host, "GET", &format!("/v1/jobs/{id}/proof?format={format}"), "", b"").await.body.len(), bytes);
     }

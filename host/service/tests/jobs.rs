@@ -2,10 +2,17 @@
 
 mod common;
 
-use common::{code, input, start, start_in, upload};
-use std::time::Duration;
+use common::{code, guest, input, manifest, start, start_in, upload};
+use std::path::Path;
+use std::time::{Duration, Instant};
+use tokio::io::AsyncWriteExt;
 use zkhost_client::types::{JobPriority, JobState, VerifyRequest};
 use zkhost_client::{Client, Submission};
+use zkhost_groth16::ProvingKey;
+use zkhost_groth16::formats::{Subgroup, Trailer, known_params, read_params};
+use zkhost_groth16::image::write_image;
+use zkhost_groth16::key::Phase2;
+use zkhost_runtime::{Compiler, Limits, Runtime};
 
 fn submission(key: &str) -> Submission {
     Submission { circuit: "sapling-output".into(), key: Some(key.into()), ..Submission::default() }
@@ -56,6 +63,141 @@ async fn what_was_accepted_is_proved_after_a_restart_and_what_was_proved_is_kept
     for id in &ids {
         check_proved(&host.client(), id).await;
     }
+    host.stop().await;
+}
+
+/// Sapling Spend under Zcash's own key, a file of 48 MB that is streamed to disk.
+#[tokio::test(flavor = "multi_thread")]
+async fn sapling_spend_is_uploaded_with_its_ceremony_key_and_proved() {
+    let component = std::fs::read(guest("target/components/sapling-spend.wasm")).unwrap();
+    let params = std::fs::read(guest("../build/sapling/sapling-spend.params")).unwrap();
+    let pinned = known_params(params.len() as u64).unwrap().sha256;
+    let params = read_params(&params, Subgroup::CheckedBefore, Trailer::Pinned(pinned)).unwrap();
+    let runtime = Runtime::new(Compiler::InProcess, None).unwrap();
+    let circuit = runtime.load("sapling-spend", &component, Limits::default()).unwrap();
+    let shape = circuit.record_shape(b"", false).unwrap();
+    let mut image = vec![];
+    write_image(&ProvingKey::import(params, &shape, Phase2::Required).unwrap(), &mut image).unwrap();
+    let host = start("").await;
+    let client = host.client();
+    let files = [client.upload(component.into()).await.unwrap(), client.upload(image.into()).await.unwrap()];
+    client.load(&manifest("sapling-spend", &files[0].digest, &files[1].digest)).await.unwrap();
+    let submission = Submission { circuit: "sapling-spend".into(), ..submission("spend") };
+    let input = std::fs::read(guest("sapling-spend/example-input.json")).unwrap();
+    let job = client.submit(&submission, input.into()).await.unwrap();
+    check_proved(&client, &job.id).await;
+    host.stop().await;
+}
+
+/// An input of several sealed pieces: blanks after its JSON are allowed.
+fn large_input() -> Vec<u8> {
+    let mut large = input();
+    large.resize(300_000, b' ');
+    large
+}
+
+/// Names and bytes of the files of large inputs that wait.
+fn waiting_files(data: &Path) -> Vec<Vec<u8>> {
+    let entries = std::fs::read_dir(data.join("inputs")).unwrap();
+    entries.map(|entry| std::fs::read(entry.unwrap().path()).unwrap()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn large_inputs_are_sealed_on_disk_while_they_come_and_survive_a_restart() {
+    let host = start("[jobs]\nrunning_max = 1\nrunning_urgent_max = 0").await;
+    upload(&host.client()).await;
+    let mut ids = vec![];
+    for key in 0..4 {
+        ids.push(host.client().submit(&submission(&key.to_string()), large_input().into()).await.unwrap().id);
+    }
+    assert_eq!(code(host.client().submit(&submission("3"), input().into()).await), "other-body");
+    let again = host.client().submit(&submission("3"), large_input().into()).await.unwrap();
+    assert_eq!(again.id, ids[3]);
+    let folder = host.leave().await;
+    let files = waiting_files(&folder.path().join("data"));
+    assert!((1..=4).contains(&files.len()), "one for each that waits, none for a retry: {}", files.len());
+    let secret = &input()[40..80];
+    for file in files {
+        assert!(file.len() > 300_000 && !file.windows(40).any(|bytes| bytes == secret));
+    }
+    // What nobody waits for is removed, such as what was half received when a host died.
+    std::fs::write(folder.path().join("data/inputs/half"), b"received").unwrap();
+    let host = start_in(folder, "").await;
+    for id in &ids {
+        check_proved(&host.client(), id).await;
+    }
+    assert_eq!(waiting_files(&host.folder.path().join("data")).len(), 0);
+    host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn large_inputs_that_break_off_or_pass_the_limit_leave_nothing() {
+    let host = start("[jobs]\ninputs_disk_bytes_max = 500_000").await;
+    upload(&host.client()).await;
+    let head = "POST /v1/jobs?circuit=sapling-output HTTP/1.1\r\nhost: localhost\r\ncontent-length: 300000\r\n\r\n";
+    let mut stream = tokio::net::UnixStream::connect(host.folder.path().join("data/zkhost.sock")).await.unwrap();
+    stream.write_all(&[head.as_bytes(), &large_input()[..200_000]].concat()).await.unwrap();
+    let began = Instant::now();
+    while waiting_files(&host.folder.path().join("data")).is_empty() {
+        assert!(began.elapsed() < Duration::from_secs(30));
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    drop(stream);
+    let mut larger = large_input();
+    larger.resize(600_000, b' ');
+    assert_eq!(code(host.client().submit(&submission("larger"), larger.into()).await), "inputs-full");
+    while !waiting_files(&host.folder.path().join("data")).is_empty() {
+        assert!(began.elapsed() < Duration::from_secs(30));
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let job = host.client().submit(&submission("large"), large_input().into()).await.unwrap();
+    check_proved(&host.client(), &job.id).await;
+    host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_of_a_store_of_the_previous_schema_are_proved_by_this_version() {
+    let host = start("[jobs]\nrunning_max = 1\nrunning_urgent_max = 0").await;
+    upload(&host.client()).await;
+    let mut ids = vec![];
+    for key in 0..3 {
+        ids.push(host.client().submit(&submission(&key.to_string()), input().into()).await.unwrap().id);
+    }
+    check_proved(&host.client(), &ids[0]).await;
+    let before = host.client().result(&ids[0]).await.unwrap();
+    let folder = host.leave().await;
+    let store = rusqlite::Connection::open(folder.path().join("data/jobs.sqlite")).unwrap();
+    let version = zkhost_service::store::VERSION - 1;
+    store.execute_batch(&format!("ALTER TABLE inputs DROP COLUMN file; PRAGMA user_version = {version}")).unwrap();
+    drop(store);
+    std::fs::remove_dir(folder.path().join("data/inputs")).unwrap();
+    let host = start_in(folder, "").await;
+    assert_eq!(host.client().result(&ids[0]).await.unwrap(), before);
+    for id in &ids {
+        check_proved(&host.client(), id).await;
+    }
+    host.stop().await;
+}
+
+/// The engine remembers jobs that ended, and so does the store, longer or shorter: what the store forgot is new.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_comes_again_after_its_job_was_forgotten_proves_its_own_input() {
+    let host = start("[jobs]\nkeep_hours = 0").await;
+    upload(&host.client()).await;
+    let prove = async |input: Vec<u8>| {
+        let job = host.client().submit(&submission("again"), input.into()).await.unwrap();
+        check_proved(&host.client(), &job.id).await;
+        (job.id.clone(), host.client().result(&job.id).await.unwrap().publics)
+    };
+    let (first_id, first) = prove(input()).await;
+    // Its end has to lie in the past.
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    let forgetting = host.server.host().clone();
+    assert_eq!(tokio::task::spawn_blocking(move || forgetting.forget()).await.unwrap().unwrap(), 1);
+    let other = String::from_utf8(input()).unwrap().replace("1234567890", "1234567891");
+    let (second_id, second) = prove(other.into_bytes()).await;
+    assert_eq!(first_id, second_id, "a key has one id");
+    assert_ne!(first, second, "the public inputs are those of the second input");
     host.stop().await;
 }
 

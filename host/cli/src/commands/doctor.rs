@@ -2,20 +2,23 @@
 
 use crate::circuit::COMPILE_WORKER;
 use crate::error::{Code, Failure};
+use crate::measure;
 use crate::output::Output;
 use anyhow::Result;
 use clap::Args;
 use serde::Serialize;
 use std::fmt;
 use std::path::Path;
+use zkhost_groth16::Prover;
 use zkhost_runtime::{Cache, Compiler, Runtime};
 use zkhost_service::Config;
-use zkhost_service::circuits::{Blobs, Registry, RegistrySettings};
+use zkhost_service::circuits::{Blobs, HostedCircuit, Registry, RegistrySettings};
 
 /// Look whether this machine and a configuration can serve
 ///
-/// Checks the driver, the limit of locked memory, the room of the data folder, and every circuit of the watched folder with
-/// its key. Changes nothing but caches. Exits with 3 if something keeps the host from working.
+/// Checks driver and GPUs with the rate of their links, the limit of locked memory, the machine's memory, and every circuit of the
+/// watched folder with its key, by which it computes a proof to predict how many an hour can be made. Changes nothing. Run it
+/// while no host uses the GPUs. Exits with 3 if something keeps the host from working.
 #[derive(Args)]
 pub struct DoctorArgs {
     #[command(flatten)]
@@ -61,6 +64,7 @@ impl fmt::Display for DoctorResult {
 pub fn run(args: &DoctorArgs, output: Output) -> Result<()> {
     let config = args.serve.config()?;
     let mut findings = vec![driver(), locked_memory(&config), processors()];
+    findings.extend(gpus(&config));
     findings.extend(memory(&config));
     findings.extend(circuits(&config));
     let bad: Vec<_> = findings.iter().filter(|finding| finding.state == State::Bad).collect();
@@ -84,6 +88,23 @@ fn driver() -> Finding {
         Ok(text) => finding("GPU driver", State::Good, text.lines().next().unwrap_or_default()),
         Err(_) => finding("GPU driver", State::Remark, "none is loaded; proofs are computed on the CPU"),
     }
+}
+
+/// The GPUs that the configuration names, each with its memory and link.
+fn gpus(config: &Config) -> Vec<Finding> {
+    let (devices, remarks) = config.engine.devices.open_all();
+    let remarks = remarks.into_iter().map(|remark| finding("GPU", State::Remark, remark));
+    let measured = devices.iter().map(|device| {
+        let found = device.available_bytes().and_then(|free| {
+            let rate = measure::link_rate(device)? / 1e9;
+            Ok(format!("{free} bytes free; {rate:.1} GB/s from page-locked memory"))
+        });
+        match found {
+            Ok(found) => finding(device.describe(), State::Good, found),
+            Err(error) => finding(device.describe(), State::Bad, error.to_string()),
+        }
+    });
+    measured.chain(remarks).collect()
 }
 
 /// Page-locking the arena needs as much, unless the process may lock whatever it likes.
@@ -135,7 +156,8 @@ fn circuits(config: &Config) -> Vec<Finding> {
         };
         let registry = Registry::new(runtime, shapes, blobs, settings)?;
         registry.scan();
-        Ok(registry.list())
+        let throughput = registry.all().iter().map(|circuit| throughput(config, circuit)).collect::<Vec<_>>();
+        Ok((registry.list(), throughput))
     };
     let watched = config.circuits_folder();
     if !Path::new(&watched).is_dir() {
@@ -143,13 +165,33 @@ fn circuits(config: &Config) -> Vec<Finding> {
     }
     match list() {
         Err(error) => vec![finding("circuits", State::Bad, error.to_string())],
-        Ok(list) => {
+        Ok((list, throughput)) => {
             let good = list.circuits.iter().map(|circuit| {
                 let found = format!("{} constraints, {} bytes of key", circuit.constraints, circuit.key_bytes);
                 finding(format!("circuit {}", circuit.name), State::Good, found)
             });
             let bad = list.refused.iter().map(|(folder, error)| finding(folder, State::Bad, error.as_str()));
-            good.chain(bad).collect()
+            good.chain(throughput).chain(bad).collect()
         }
+    }
+}
+
+/// How many of a circuit's proofs can be made, one after another.
+fn throughput(config: &Config, circuit: &HostedCircuit) -> Finding {
+    let what = format!("throughput of {}", circuit.name());
+    let measured = circuit.resident().map_err(anyhow::Error::from).and_then(|resident| {
+        measure::proof_time(config.engine.devices, resident.prover.bound().key.clone(), resident.shape.clone())
+    });
+    match measured {
+        Ok((time, device)) => {
+            let an_hour = 3600.0 / time.as_secs_f64();
+            let found = format!(
+                "about {an_hour:.0} proofs an hour by {device}: {:.1} ms each for values half of which are bits, beside the \
+                 guest's time",
+                time.as_secs_f64() * 1e3
+            );
+            finding(what, State::Good, found)
+        }
+        Err(error) => finding(what, State::Bad, error.to_string()),
     }
 }

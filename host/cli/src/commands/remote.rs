@@ -110,6 +110,9 @@ pub struct StatusArgs {
     /// Write its proof here
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// Write here what the engine did for it and when, for `zkhost trace` and Perfetto
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
     #[command(flatten)]
     host: HostArgs,
 }
@@ -197,7 +200,13 @@ pub fn submit(args: &SubmitArgs, output: Output) -> Result<()> {
 /// Run `status`.
 pub fn status(args: &StatusArgs, output: Output) -> Result<()> {
     args.host.ask(async |client| {
-        let job = client.job(&args.id).await?;
+        let mut job = client.job(&args.id).await?;
+        if let Some(path) = &args.trace {
+            if args.wait {
+                job = client.wait(&args.id).await?;
+            }
+            files::write(path, &client.trace(&args.id).await?)?;
+        }
         conclude(&client, job, args.wait, args.out.as_deref(), output).await
     })
 }
@@ -243,7 +252,7 @@ fn code_of(code: &str) -> Code {
     match code {
         "unsatisfied" | "publics-differ" => Code::False,
         "bad-input" | "input-lost" | "key-unusable" => Code::File,
-        "device-failed" | "engine-stopped" | "host-panicked" => Code::Device,
+        "device-failed" | "engine-stopped" | "host-panicked" | "host-fault" => Code::Device,
         "deadline" | "circuit-busy" => Code::Busy,
         _ => Code::Guest,
     }

@@ -86,7 +86,7 @@ pub fn run(args: &ServeArgs) -> Result<()> {
     let socket = config.unix_socket();
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("no threads to serve with")?;
-    runtime.block_on(async {
+    let served = runtime.block_on(async {
         let mut terminate = signal(SignalKind::terminate()).context("signals cannot be handled")?;
         let mut interrupt = signal(SignalKind::interrupt()).context("signals cannot be handled")?;
         let parts = HostParts { config, compiler, version: version::of_service() };
@@ -109,5 +109,8 @@ pub fn run(args: &ServeArgs) -> Result<()> {
         server.stop(drain, any()).await;
         tracing::info!("stopped");
         Ok(())
-    })
+    });
+    // A circuit that is being loaded is not waited for.
+    runtime.shutdown_background();
+    served
 }

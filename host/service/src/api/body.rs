@@ -1,12 +1,12 @@
 //! Reading bodies: bounded in bytes, and in how long they may pause.
 
 use super::problem::Refused;
-use crate::host::Host;
-use crate::input::HeldInput;
+use crate::host::{Host, Received, Receiving};
 use axum::body::Body;
 use axum::http::StatusCode;
 use bytes::Bytes;
 use http_body_util::BodyExt;
+use hyper::body::Body as _;
 use std::time::Duration;
 
 /// Bytes of a body in JSON or TOML at most.
@@ -31,18 +31,16 @@ pub async fn piece(body: &mut Body, idle: Duration) -> Result<Option<Bytes>, Ref
     }
 }
 
-/// A whole input, counted while it comes.
-pub async fn input(host: &Host, mut body: Body, bytes_max: u64) -> Result<HeldInput, Refused> {
+/// A whole input, hashed and, where it is to be at rest, sealed while it comes.
+pub async fn input(host: &Host, mut body: Body, bytes_max: u64, mut input: Receiving) -> Result<Received, Refused> {
     let idle = Duration::from_secs(host.config().listen.body_idle_seconds);
-    let mut input = host.input_memory().hold();
+    // One that is announced to be too long is not waited for.
+    check_length(body.size_hint().lower(), bytes_max, "jobs.input_bytes_max")?;
     while let Some(piece) = piece(&mut body, idle).await? {
-        check_length(input.bytes().len() as u64 + piece.len() as u64, bytes_max, "jobs.input_bytes_max")?;
-        input.extend(&piece).map_err(|_| {
-            let detail = "all memory for inputs is in use (setting `jobs.inputs_memory_bytes_max`); try again later";
-            Refused::new(StatusCode::SERVICE_UNAVAILABLE, "no-memory", detail)
-        })?;
+        check_length(input.bytes() + piece.len() as u64, bytes_max, "jobs.input_bytes_max")?;
+        input = input.extend(piece).await?;
     }
-    Ok(input)
+    Ok(input.finish().await?)
 }
 
 /// A whole text.

@@ -59,13 +59,13 @@ pub async fn submit(
     let metadata = metadata.map_err(|error| bad("zkhost-metadata", error))?.map(|value| value.to_string());
     let publics = text("zkhost-publics")?.map(serde_json::from_str::<Vec<Vec<String>>>).transpose();
     let publics = publics.map_err(|error| bad("zkhost-publics", error))?;
-    let key = text("idempotency-key")?.map(str::to_owned);
     identity.count_job()?;
+    let input = host.receive(&identity, text("idempotency-key")?)?;
     let own_max = identity.input_bytes_max.unwrap_or(u64::MAX);
     let bytes_max = host.config().jobs.input_bytes_max.min(circuit.component().limits().input_bytes).min(own_max);
-    let input = body::input(&host, body, bytes_max).await?;
+    let input = body::input(&host, body, bytes_max, input).await?;
     let deadline = query.deadline_ms.map(Duration::from_millis);
-    let submit = Submit { identity, key, circuit, priority, deadline, metadata, publics, input };
+    let submit = Submit { identity, circuit, priority, deadline, metadata, publics, input };
     let id = host.submit(submit).await?;
     wait(&host, &id, query.wait).await;
     let job = host.job(&id)?.ok_or_else(|| Refused::no_job(&id))?;
@@ -99,9 +99,7 @@ pub async fn cancel(
     Named(id): Named<String>,
 ) -> Result<Json<Job>, Refused> {
     own_job(&host, &identity, &id)?;
-    let (cancelling, name) = (host.clone(), id.clone());
-    // It waits for the disk.
-    let _ = tokio::task::spawn_blocking(move || cancelling.cancel(&name)).await;
+    host.cancel(&id).await?;
     own_job(&host, &identity, &id).map(Json)
 }
 
@@ -125,6 +123,22 @@ pub async fn events(
         }
     };
     Ok(Sse::new(stream::unfold(None, next)).keep_alive(KeepAlive::default()))
+}
+
+/// `GET /v1/jobs/{id}/trace`: what the engine did for the job and when, for Perfetto.
+pub async fn trace(
+    State(host): Shared,
+    Extension(identity): Extension<Identity>,
+    Named(id): Named<String>,
+) -> Result<Response, Refused> {
+    own_job(&host, &identity, &id)?;
+    let traced = tokio::task::spawn_blocking(move || host.trace(&id)).await;
+    let Ok(Some(trace)) = traced else {
+        let detail = "there is no trace of the job: it has not begun, ended before this start of the host, or so long ago that \
+                      the engine forgot when";
+        return Err(Refused::new(StatusCode::NOT_FOUND, "no-trace", detail));
+    };
+    Ok(([(header::CONTENT_TYPE, "application/json")], trace).into_response())
 }
 
 /// The form of a proof.

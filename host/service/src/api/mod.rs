@@ -48,6 +48,7 @@ pub fn router(host: Arc<Host>) -> Router {
         .route("/v1/jobs/{id}/cancel", post(jobs::cancel))
         .route("/v1/jobs/{id}/events", get(jobs::events))
         .route("/v1/jobs/{id}/proof", get(jobs::proof))
+        .route("/v1/jobs/{id}/trace", get(jobs::trace))
         .route("/v1/verify", post(jobs::verify))
         .fallback(async || Refused::new(StatusCode::NOT_FOUND, "no-route", "there is no such path; see /openapi.json"))
         .method_not_allowed_fallback(async || {

@@ -2,7 +2,7 @@
 
 use crate::access::Denied;
 use crate::circuits::{BlobError, RegistryError};
-use crate::host::SubmitError;
+use crate::host::{ReceiveError, SubmitError};
 use crate::store::StoreError;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -80,10 +80,20 @@ impl From<StoreError> for Refused {
     fn from(error: StoreError) -> Self {
         let (status, code) = match error {
             StoreError::Full => (StatusCode::INSUFFICIENT_STORAGE, "disk-full"),
+            StoreError::InputsFull(_) => (StatusCode::INSUFFICIENT_STORAGE, "inputs-full"),
             StoreError::Stopped => (StatusCode::SERVICE_UNAVAILABLE, "stopping"),
             _ => (StatusCode::INTERNAL_SERVER_ERROR, "store-failed"),
         };
         Self::new(status, code, error.to_string())
+    }
+}
+
+impl From<ReceiveError> for Refused {
+    fn from(error: ReceiveError) -> Self {
+        match error {
+            ReceiveError::NoRoom => Self::new(StatusCode::SERVICE_UNAVAILABLE, "no-memory", error.to_string()),
+            ReceiveError::Store(error) => error.into(),
+        }
     }
 }
 

@@ -4,6 +4,8 @@ use crate::Digest;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 use tempfile::NamedTempFile;
 
@@ -33,9 +35,15 @@ pub enum BlobError {
 }
 
 /// The folder of uploaded files.
-pub struct Blobs {
+pub struct Blobs(Arc<Place>);
+
+struct Place {
     folder: PathBuf,
     limit_bytes: u64,
+    /// Bytes of uploads that are under way, all of them.
+    unfinished_bytes: AtomicU64,
+    /// Held by the one that gets its name now.
+    finishing: Mutex<()>,
 }
 
 impl Blobs {
@@ -48,26 +56,32 @@ impl Blobs {
                 std::fs::remove_file(entry.path())?;
             }
         }
-        Ok(Self { folder: folder.to_owned(), limit_bytes })
+        let folder = folder.to_owned();
+        Ok(Self(Arc::new(Place {
+            folder,
+            limit_bytes,
+            unfinished_bytes: AtomicU64::new(0),
+            finishing: Mutex::default(),
+        })))
     }
 
     /// Where a file is, whether it exists or not.
     pub fn path(&self, digest: Digest) -> PathBuf {
-        self.folder.join(digest.to_string())
+        self.0.folder.join(digest.to_string())
     }
 
     /// Begin to store a file.
     pub fn writer(&self) -> Result<BlobWriter, BlobError> {
-        let room_bytes = self.limit_bytes.saturating_sub(self.used_bytes().map_err(|cause| self.io(cause))?);
-        let file = NamedTempFile::new_in(&self.folder).map_err(|cause| self.io(cause))?;
-        let folder = self.folder.clone();
-        let limit_bytes = self.limit_bytes;
-        Ok(BlobWriter { file, hasher: blake3::Hasher::new(), bytes: 0, room_bytes, limit_bytes, folder })
+        let place = self.0.clone();
+        let used_bytes = place.used_bytes().map_err(|cause| place.io(cause))?;
+        let room_bytes = place.limit_bytes.saturating_sub(used_bytes);
+        let file = NamedTempFile::new_in(&place.folder).map_err(|cause| place.io(cause))?;
+        Ok(BlobWriter { file, hasher: blake3::Hasher::new(), counted: Counted { bytes: 0, place }, room_bytes })
     }
 
     /// Remove files that no manifest names: those that are not `kept` and are older than a day, or any age if `all`.
     pub fn remove_unnamed(&self, kept: impl Fn(Digest) -> bool, all: bool) -> io::Result<()> {
-        for entry in std::fs::read_dir(&self.folder)? {
+        for entry in std::fs::read_dir(&self.0.folder)? {
             let entry = entry?;
             let Ok(digest) = entry.file_name().to_string_lossy().parse::<Digest>() else { continue };
             let age = SystemTime::now().duration_since(entry.metadata()?.modified()?).unwrap_or_default();
@@ -77,9 +91,20 @@ impl Blobs {
         }
         Ok(())
     }
+}
 
+impl Place {
+    /// Bytes of finished uploads; the others are counted as they come.
     fn used_bytes(&self) -> io::Result<u64> {
-        std::fs::read_dir(&self.folder)?.try_fold(0, |sum, entry| Ok(sum + entry?.metadata()?.len()))
+        let mut sum = 0;
+        for entry in std::fs::read_dir(&self.folder)? {
+            let entry = entry?;
+            if entry.file_name().to_string_lossy().parse::<Digest>().is_ok() {
+                // One that is unloaded at this moment is gone.
+                sum += entry.metadata().map_or(0, |metadata| metadata.len());
+            }
+        }
+        Ok(sum)
     }
 
     fn io(&self, cause: io::Error) -> BlobError {
@@ -91,33 +116,72 @@ impl Blobs {
 pub struct BlobWriter {
     file: NamedTempFile,
     hasher: blake3::Hasher,
-    bytes: u64,
+    counted: Counted,
+    /// What uploads under way may take together, as it was when this one began.
     room_bytes: u64,
-    limit_bytes: u64,
-    folder: PathBuf,
+}
+
+/// Bytes of one upload, counted among those of all until it ends.
+struct Counted {
+    bytes: u64,
+    place: Arc<Place>,
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.place.unfinished_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
 }
 
 impl BlobWriter {
     /// Append.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), BlobError> {
-        self.bytes += bytes.len() as u64;
-        if self.bytes > self.room_bytes {
-            return Err(BlobError::Full { limit_bytes: self.limit_bytes });
+        let (more, place) = (bytes.len() as u64, &self.counted.place);
+        let before = place.unfinished_bytes.fetch_add(more, Ordering::Relaxed);
+        self.counted.bytes += more;
+        if before + more > self.room_bytes {
+            return Err(BlobError::Full { limit_bytes: place.limit_bytes });
         }
         self.hasher.update(bytes);
-        self.file.write_all(bytes).map_err(|cause| BlobError::Io { path: self.folder.clone(), cause })
+        self.file.write_all(bytes).map_err(|cause| place.io(cause))
     }
 
     /// All is there: make it durable and give it its name. Returns digest and length.
     pub fn finish(self) -> Result<(Digest, u64), BlobError> {
-        let Self { file, hasher, bytes, folder, .. } = self;
-        let digest = Digest::from(hasher.finalize());
+        let Self { file, hasher, counted, .. } = self;
+        let (digest, place) = (Digest::from(hasher.finalize()), &counted.place);
+        file.as_file().sync_all().map_err(|cause| place.io(cause))?;
+        let _one = place.finishing.lock().unwrap_or_else(PoisonError::into_inner);
+        // Others have finished since this one began.
+        if place.used_bytes().map_err(|cause| place.io(cause))? + counted.bytes > place.limit_bytes {
+            return Err(BlobError::Full { limit_bytes: place.limit_bytes });
+        }
         let persist = || -> io::Result<()> {
-            file.as_file().sync_all()?;
-            file.persist(folder.join(digest.to_string())).map_err(|error| error.error)?;
-            File::open(&folder)?.sync_all()
+            file.persist(place.folder.join(digest.to_string())).map_err(|error| error.error)?;
+            File::open(&place.folder)?.sync_all()
         };
-        persist().map_err(|cause| BlobError::Io { path: folder.clone(), cause })?;
-        Ok((digest, bytes))
+        persist().map_err(|cause| place.io(cause))?;
+        Ok((digest, counted.bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uploads_at_a_time_share_one_room() {
+        let folder = tempfile::tempdir().unwrap();
+        let blobs = Blobs::open(folder.path(), 100).unwrap();
+        let (mut first, mut second) = (blobs.writer().unwrap(), blobs.writer().unwrap());
+        first.write(&[1; 60]).unwrap();
+        assert!(matches!(second.write(&[2; 60]), Err(BlobError::Full { limit_bytes: 100 })));
+        drop(second);
+        assert_eq!(first.finish().unwrap().1, 60);
+        let (mut third, mut fourth) = (blobs.writer().unwrap(), blobs.writer().unwrap());
+        third.write(&[3; 20]).unwrap();
+        third.finish().unwrap();
+        fourth.write(&[4; 21]).unwrap();
+        assert!(fourth.finish().is_err(), "what ended meanwhile counts");
     }
 }

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use zkhost_client::types;
+use zkhost_cuda::KeyDimensions;
 use zkhost_engine::ids::CircuitId;
 use zkhost_engine::synthesis;
 use zkhost_groth16::formats::{read_shape, write_shape};
@@ -68,6 +69,7 @@ struct Slot {
 /// What is known of the circuit without its key.
 struct Facts {
     engine: CircuitId,
+    dimensions: KeyDimensions,
     shape: String,
     publics: u64,
     aux: u64,
@@ -107,6 +109,7 @@ impl HostedCircuit {
         let bound = zkhost_groth16::Prover::bound(resident.prover.as_ref());
         let facts = Facts {
             engine: resident.circuit.id,
+            dimensions: KeyDimensions::of(&bound.key, &bound.r1cs),
             shape: resident.shape.hash().to_string(),
             publics: resident.shape.public_count.into(),
             aux: resident.shape.aux_count.into(),
@@ -166,6 +169,11 @@ impl HostedCircuit {
     /// The engine's name for it: circuits of one constraint system and key share it.
     pub fn engine_id(&self) -> CircuitId {
         self.facts.engine
+    }
+
+    /// What its key takes on a GPU follows from these.
+    pub fn key_dimensions(&self) -> KeyDimensions {
+        self.facts.dimensions
     }
 
     /// Bytes of key and constraint system in memory.

@@ -102,10 +102,12 @@ struct State {
 }
 
 impl State {
-    /// Unload a circuit; the jobs that use it keep it.
+    /// Unload a circuit; the jobs that use it keep it. Another folder that holds it is looked at again, as if it were new:
+    /// the circuit's files were those of the first.
     fn retire(&mut self, digest: Digest) {
         self.retired.retain(|circuit| circuit.strong_count() > 0);
         self.retired.extend(self.circuits.remove(&digest).map(|circuit| Arc::downgrade(&circuit)));
+        self.folders.retain(|_, folder| folder.loaded != Some(digest));
     }
 }
 
@@ -211,6 +213,7 @@ impl Registry {
         let gone: Vec<_> = self.read().folders.keys().filter(|path| !found.contains_key(*path)).cloned().collect();
         let mut changed = !gone.is_empty();
         gone.iter().for_each(|path| self.forget_folder(path));
+        let mut again = false;
         for (path, stamp) in found {
             if self.read().folders.get(&path).is_some_and(|scanned| scanned.stamp == stamp) {
                 continue;
@@ -229,14 +232,32 @@ impl Registry {
             let mut state = self.write();
             let old = state.folders.get(&path).and_then(|scanned| scanned.loaded);
             state.folders.insert(path, Scanned { stamp, loaded: new.or(old), refused });
+            drop(state);
             // A folder that changed holds another circuit now. One that no longer loads leaves the old one in place.
             if let (Some(old), Some(new)) = (old, new)
                 && old != new
             {
-                state.retire(old);
+                self.let_go(old);
+                again = true;
             }
         }
+        if again {
+            // For a folder that came before in the list and holds what another one let go.
+            self.scan();
+        }
         changed
+    }
+
+    /// A folder no longer holds a circuit. If it was uploaded as well, that copy takes its place.
+    fn let_go(&self, digest: Digest) {
+        self.write().retire(digest);
+        let path = self.manifest_path(digest);
+        if path.exists()
+            && let Err(error) =
+                read_manifest(&path).map_err(|error| LoadFailure(error).into()).and_then(|text| self.load_upload(text))
+        {
+            tracing::error!(%digest, %error, "an uploaded circuit was not loaded");
+        }
     }
 
     fn load_folder(&self, folder: &Path) -> Result<Arc<HostedCircuit>, RegistryError> {
@@ -355,9 +376,9 @@ impl Registry {
     }
 
     fn forget_folder(&self, path: &Path) {
-        let mut state = self.write();
-        if let Some(Scanned { loaded: Some(digest), .. }) = state.folders.remove(path) {
-            state.retire(digest);
+        let removed = self.write().folders.remove(path);
+        if let Some(Scanned { loaded: Some(digest), .. }) = removed {
+            self.let_go(digest);
             tracing::info!(folder = %path.display(), %digest, "circuit unloaded: its folder is gone");
         }
     }

@@ -1,26 +1,20 @@
 //! Accepting and cancelling jobs.
 
+use super::receive::{At, KEY_BYTES_MAX, Received};
 use super::{Host, now_ms};
 use crate::access::Identity;
 use crate::circuits::HostedCircuit;
-use crate::config::Inputs;
-use crate::input::HeldInput;
 use crate::queue::Live;
 use crate::scalars;
-use crate::store::{Accepted, NewJob, Outcome, ProvedBytes, StoreError, priority_code};
+use crate::store::{Accepted, NewJob, Outcome, SealedInput, Spooled, StoreError, priority_code};
 use std::sync::Arc;
 use std::time::Duration;
 use zkhost_client::types::{JobPriority, JobState};
-
-/// Bytes of an idempotency key at most.
-const KEY_BYTES_MAX: usize = 256;
 
 /// A job to be accepted.
 pub struct Submit {
     /// Who submits it.
     pub identity: Identity,
-    /// Their idempotency key.
-    pub key: Option<String>,
     /// The circuit.
     pub circuit: Arc<HostedCircuit>,
     /// How much it matters.
@@ -31,8 +25,8 @@ pub struct Submit {
     pub metadata: Option<String>,
     /// The public inputs it has to have.
     pub publics: Option<Vec<Vec<String>>>,
-    /// Its input.
-    pub input: HeldInput,
+    /// Its input and its name.
+    pub input: Received,
 }
 
 /// Why a job was not accepted.
@@ -75,15 +69,9 @@ impl Host {
 
     async fn accept(self: Arc<Self>, submit: Submit) -> Result<String, SubmitError> {
         let pinned = submit.publics.as_ref().map(|publics| check_publics(publics, &submit.circuit)).transpose()?;
-        let id = job_id(&submit.identity.owner, submit.key.as_deref())?;
-        let queued = self.queue.waiting();
-        if self.is_draining() {
-            return Err(SubmitError::Draining);
-        }
-        if queued >= self.config.jobs.queued_max {
-            return Err(SubmitError::Busy { queued });
-        }
-        let Submit { identity, key, circuit, priority, deadline, metadata, input, .. } = submit;
+        self.check_open()?;
+        let Submit { identity, circuit, priority, deadline, metadata, input, .. } = submit;
+        let Received { id, key, hash, at } = input;
         let submitted_ms = now_ms();
         let deadline_ms =
             deadline.map(|deadline| submitted_ms.saturating_add(deadline.as_millis() as u64).min(i64::MAX as u64));
@@ -91,7 +79,7 @@ impl Host {
             id: id.clone(),
             owner: identity.owner.to_string(),
             key,
-            body: body(self.vault.body_hasher(), &circuit, input.bytes(), pinned.as_deref()),
+            body: body(self.vault.body_hasher(), &circuit, hash, pinned.as_deref()),
             circuit: circuit.digest(),
             priority,
             submitted_ms,
@@ -99,16 +87,22 @@ impl Host {
             metadata,
             pinned_publics: pinned,
         };
-        let (sealed, kept) = match self.config.jobs.inputs {
-            Inputs::Sealed => (Some(self.vault.seal(&id, input.bytes())), None),
-            Inputs::Memory => (None, Some(input)),
+        let (sealed, held, file) = match at {
+            At::Memory(held) => (None, Some(held), None),
+            At::Sealed(sealed) => (Some(sealed), None, None),
+            At::File(spooled) => {
+                let (name, salt) = spooled.row();
+                (Some(SealedInput { sealed: salt.to_vec(), file: Some(name) }), None, Some(spooled))
+            }
         };
         let answer = self.store.accept(job, sealed).await.map_err(|_| StoreError::Stopped)?;
         match answer? {
             Accepted::New(seq) => {
+                // Else it vanishes with what was not accepted.
+                file.into_iter().for_each(Spooled::keep);
                 let name = (seq, id.clone(), identity.owner.to_string());
                 let times = (submitted_ms, deadline_ms);
-                let live = Live::new(name, circuit.digest(), priority_code(priority), times, kept);
+                let live = Live::new(name, circuit.digest(), priority_code(priority), times, held);
                 self.queue.push(Arc::new(live));
                 self.metrics.accepted();
                 tracing::info!(job = %id, circuit = circuit.name(), "accepted");
@@ -119,35 +113,51 @@ impl Host {
         }
     }
 
-    /// Stop a job. One that waits ends at once; one that runs ends when all of it is freed. One that has ended stays as it is.
-    pub fn cancel(&self, id: &str) {
-        let Some(live) = self.queue.get(id) else { return };
-        if let Some(live) = self.queue.withdraw(id) {
-            return self.record(&live, JobState::Cancelled, None, None);
+    /// Whether a job could be accepted now.
+    pub(super) fn check_open(&self) -> Result<(), SubmitError> {
+        let queued = self.queue.waiting();
+        if self.is_draining() {
+            return Err(SubmitError::Draining);
         }
-        if let Some(key) = live.cancel()
+        if queued >= self.config.jobs.queued_max {
+            return Err(SubmitError::Busy { queued });
+        }
+        Ok(())
+    }
+
+    /// Stop a job. One that waits ends at once, or, if that cannot be recorded, waits on; one that runs ends when all of it is
+    /// freed. One that has ended stays as it is.
+    pub async fn cancel(self: &Arc<Self>, id: &str) -> Result<(), StoreError> {
+        // On its own, so that a job that was taken out of the queue ends, or goes back, even if whoever asked is gone.
+        let (host, id) = (self.clone(), id.to_owned());
+        let cancelling = tokio::spawn(async move {
+            let Some(live) = host.queue.withdraw(&id) else {
+                host.cancel_running(&id);
+                return Ok(());
+            };
+            let outcome = Outcome::without_run(JobState::Cancelled, None, &live);
+            let recorded = host.store.end(id, outcome).await.unwrap_or(Err(StoreError::Stopped));
+            match recorded {
+                Ok(_) => host.tell_end(&live, JobState::Cancelled, None),
+                Err(_) => host.queue.push(live),
+            }
+            recorded.map(drop)
+        });
+        cancelling.await.unwrap_or(Err(StoreError::Stopped))
+    }
+
+    fn cancel_running(&self, id: &str) {
+        if let Some(key) = self.queue.get(id).and_then(|live| live.cancel())
             && let Err(error) = self.engine.cancel(key)
         {
             tracing::error!(job = id, %error, "cannot be cancelled");
         }
     }
 
-    /// Record that a job failed, and tell those who wait.
+    /// Record that a job failed before it ran, and tell those who wait.
     pub(super) fn record_failure(&self, live: &Live, code: &str, sentence: String) {
-        self.record(live, JobState::Failed, Some((code.to_owned(), sentence)), None);
-    }
-
-    /// Record how a job without stages ended.
-    fn record(&self, live: &Live, state: JobState, failure: Option<(String, String)>, proved: Option<ProvedBytes>) {
-        let started_ms = live.started_ms();
-        self.finish(live, || Outcome {
-            state,
-            started_ms,
-            ended_ms: now_ms(),
-            failure: failure.clone(),
-            proved: proved.clone(),
-            stages: None,
-        });
+        let failure = Some((code.to_owned(), sentence));
+        self.finish(live, || Outcome::without_run(JobState::Failed, failure.clone(), live));
     }
 
     /// Record an end until it is on disk, then tell those who wait. A full disk is waited for: the proof is not lost.
@@ -156,13 +166,7 @@ impl Host {
             let outcome = outcome();
             let (state, code) = (outcome.state, outcome.failure.as_ref().map(|(code, _)| code.clone()));
             match self.store.end(live.id.clone(), outcome).blocking_recv() {
-                Ok(Ok(_)) => {
-                    self.metrics.ended(state.name());
-                    tracing::info!(job = %live.id, %state, code, "ended");
-                    live.set_state(state);
-                    self.queue.remove(&live.id);
-                    return;
-                }
+                Ok(Ok(_)) => return self.tell_end(live, state, code.as_deref()),
                 Ok(Err(error)) => tracing::error!(job = %live.id, %error, "an end is not recorded yet; trying again"),
                 Err(_) => return,
             }
@@ -172,31 +176,29 @@ impl Host {
             std::thread::sleep(Duration::from_secs(1));
         }
     }
-}
 
-/// A job's name: that of its owner and key, so that a retry finds it; random without a key.
-fn job_id(owner: &str, key: Option<&str>) -> Result<String, SubmitError> {
-    let mut id = [0; 16];
-    match key {
-        Some(key) if key.is_empty() || key.len() > KEY_BYTES_MAX || key.chars().any(char::is_control) => {
-            return Err(SubmitError::Key(key.len()));
+    /// An end is on disk: tell those who wait.
+    fn tell_end(&self, live: &Live, state: JobState, code: Option<&str>) {
+        self.metrics.ended(state.name());
+        tracing::info!(job = %live.id, %state, code, "ended");
+        if let Some(run) = live.key() {
+            self.ended_runs.push(&live.id, run);
         }
-        Some(key) => {
-            let mut hasher = blake3::Hasher::new_derive_key("zkhost 2026 job of an idempotency key");
-            hasher.update(&(owner.len() as u64).to_le_bytes());
-            hasher.update(owner.as_bytes());
-            hasher.update(key.as_bytes());
-            id.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
-        }
-        None => getrandom::fill(&mut id).expect("the system has randomness"),
+        live.set_state(state);
+        self.queue.remove(&live.id);
     }
-    Ok(hex::encode(id))
 }
 
-fn body(mut hasher: blake3::Hasher, circuit: &HostedCircuit, input: &[u8], pinned: Option<&str>) -> [u8; 32] {
+impl Outcome {
+    /// The end, now, of a job that did not run.
+    fn without_run(state: JobState, failure: Option<(String, String)>, live: &Live) -> Self {
+        Self { state, started_ms: live.started_ms(), ended_ms: now_ms(), failure, proved: None, stages: None }
+    }
+}
+
+fn body(mut hasher: blake3::Hasher, circuit: &HostedCircuit, input: blake3::Hash, pinned: Option<&str>) -> [u8; 32] {
     hasher.update(&circuit.digest().0);
-    hasher.update(&(input.len() as u64).to_le_bytes());
-    hasher.update(input);
+    hasher.update(input.as_bytes());
     hasher.update(pinned.unwrap_or_default().as_bytes());
     hasher.finalize().into()
 }

@@ -138,11 +138,11 @@ impl Host {
             return Ok(input.into_bytes().into());
         }
         let lost = |sentence: String| End::from(failed("input-lost", sentence));
-        let Some(sealed) = self.read_store(live, || self.store.sealed_input(&live.id))? else {
-            return Err(lost("its input is not in the job store; submit it again".into()));
-        };
-        let mut input = self.vault.unseal(&live.id, &sealed).map_err(|error| lost(error.to_string()))?;
-        Ok(std::mem::take(&mut *input).into())
+        match self.read_store(live, || self.store.input(&self.vault, &live.id))? {
+            None => Err(lost("its input is not in the job store; submit it again".into())),
+            Some(Err(cannot_open)) => Err(lost(cannot_open.to_string())),
+            Some(Ok(mut input)) => Ok(std::mem::take(&mut *input).into()),
+        }
     }
 
     /// Read from the store until that succeeds, as ends are written: no job and no proof is lost to a disk that fails for a
@@ -178,7 +178,7 @@ impl Host {
                 }
                 Err(SubmitError::Refused(Refusal::Busy { .. })) if live.is_cancelled() => return End::Cancelled,
                 Err(SubmitError::Refused(Refusal::Busy { .. } | Refusal::Draining)) => return End::Left,
-                Err(error) => return failed("never-fits", error.to_string()).into(),
+                Err(error) => return not_taken(&error).into(),
             }
         };
         if live.set_key(handle.key()) || self.is_leaving() {
@@ -223,6 +223,18 @@ impl Host {
 
 fn failed(code: &'static str, sentence: impl Into<String>) -> Failed {
     Failed { code, sentence: sentence.into() }
+}
+
+/// A job that the engine refuses for good.
+fn not_taken(error: &SubmitError) -> Failed {
+    let code = match error {
+        SubmitError::Refused(Refusal::NeverFits(_)) => "never-fits",
+        SubmitError::Refused(Refusal::Partitions { .. } | Refusal::Segments { .. }) => "circuit-limit",
+        // Names and bodies are the host's own.
+        SubmitError::Refused(_) => "host-fault",
+        SubmitError::Stopped(_) => "engine-stopped",
+    };
+    failed(code, error.to_string())
 }
 
 fn priority(code: u8) -> Priority {

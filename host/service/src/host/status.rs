@@ -4,6 +4,7 @@ use super::Host;
 use crate::circuits::HostedCircuit;
 use crate::scalars;
 use crate::store::{Filter, JobRow, StoreError};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use zkhost_client::types::{Job, JobFailure, JobResult, JobState, VerifyAnswer};
@@ -29,6 +30,17 @@ impl Host {
             job.waits_for = Some("its circuit is not loaded".into());
         }
         Ok(Some(job))
+    }
+
+    /// How many partitions of running jobs are in each state.
+    pub fn partitions(&self) -> BTreeMap<&'static str, u64> {
+        let mut counts: BTreeMap<_, _> = PARTITION_NAMES.into_iter().map(|name| (name, 0)).collect();
+        for key in self.queue.running().iter().filter_map(|live| live.key()) {
+            if let Ok(Some(JobStatus::Running { partitions, .. })) = self.engine.status(key) {
+                partitions.iter().for_each(|state| *counts.entry(partition_name(*state)).or_default() += 1);
+            }
+        }
+        counts
     }
 
     /// A page of jobs, newest first, and where the next one begins.
@@ -116,6 +128,9 @@ fn job_of(row: JobRow) -> Job {
         stages_ms: row.stages.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default(),
     }
 }
+
+/// The states of partitions as they are told. Those that are `proving` have a slot.
+const PARTITION_NAMES: [&str; 6] = ["waiting", "synthesising", "ready", "proving", "verifying", "done"];
 
 fn partition_name(state: PartitionState) -> &'static str {
     match state {

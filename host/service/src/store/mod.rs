@@ -5,21 +5,25 @@
 
 mod rows;
 mod schema;
+mod spool;
 mod vault;
 mod writer;
 
-pub use rows::{Filter, JobRow, NewJob, Outcome, ProvedBytes, priority_code, priority_of};
+pub use rows::{Filter, JobRow, NewJob, Outcome, ProvedBytes, SealedInput, priority_code, priority_of};
 pub use schema::{SchemaError, VERSION};
+pub use spool::{PIECE_BYTES, SpoolError, SpoolWriter, Spooled};
 pub use vault::{CannotOpen, Vault, VaultError};
 pub use writer::{Accepted, StoreError};
 
 use crate::Digest;
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
+use spool::Spool;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use writer::{Order, Writer};
+use zeroize::Zeroizing;
 
 /// How long a connection waits for another one.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -48,23 +52,33 @@ pub struct QueuedJob {
 pub struct Store {
     writer: Writer,
     reader: Mutex<Connection>,
+    spool: Arc<Spool>,
 }
 
 impl Store {
-    /// Open or make the store.
-    pub fn open(path: &Path) -> Result<Self, StoreError> {
-        let located = |cause: SchemaError| StoreError::Open { path: path.to_owned(), cause };
-        let mut connection = connect(path, OpenFlags::default()).map_err(|error| located(error.into()))?;
+    /// Open or make the store in a data folder; large inputs may take so many bytes there.
+    pub fn open(data: &Path, inputs_bytes_max: u64) -> Result<Self, StoreError> {
+        let path = data.join("jobs.sqlite");
+        let located = |cause: SchemaError| StoreError::Open { path: path.clone(), cause };
+        let mut connection = connect(&path, OpenFlags::default()).map_err(|error| located(error.into()))?;
         schema::migrate(&mut connection).map_err(located)?;
         let read_only = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let reader = connect(path, read_only).map_err(|error| located(error.into()))?;
-        Ok(Self { writer: Writer::start(connection)?, reader: Mutex::new(reader) })
+        let reader = connect(&path, read_only).map_err(|error| located(error.into()))?;
+        let (folder, named) = (data.join("inputs"), rows::input_files(&reader)?);
+        let spool = Spool::open(&folder, inputs_bytes_max, &named);
+        let spool = Arc::new(spool.map_err(|cause| StoreError::Spool { path: folder, cause })?);
+        Ok(Self { writer: Writer::start(connection, spool.clone())?, reader: Mutex::new(reader), spool })
     }
 
-    /// Record a job with its sealed input, if that is kept at rest. The answer comes when it is on disk.
-    pub fn accept(&self, job: NewJob, sealed: Option<Vec<u8>>) -> oneshot::Receiver<Result<Accepted, StoreError>> {
+    /// Where large inputs are written.
+    pub(crate) fn spool(&self) -> &Spool {
+        &self.spool
+    }
+
+    /// Record a job with its input, if that is kept at rest. The answer comes when it is on disk.
+    pub fn accept(&self, job: NewJob, input: Option<SealedInput>) -> oneshot::Receiver<Result<Accepted, StoreError>> {
         let (reply, answer) = oneshot::channel();
-        self.writer.send(Order::Accept { job: Box::new(job), sealed, reply });
+        self.writer.send(Order::Accept { job: Box::new(job), input, reply });
         answer
     }
 
@@ -98,11 +112,17 @@ impl Store {
         Ok(rows::jobs(&self.reader(), filter)?)
     }
 
-    /// The sealed input of a job that has not ended.
-    pub fn sealed_input(&self, id: &str) -> Result<Option<Vec<u8>>, StoreError> {
-        let reader = self.reader();
-        let mut statement = reader.prepare_cached("SELECT sealed FROM inputs WHERE id = ?1")?;
-        Ok(statement.query_row([id], |row| row.get(0)).optional()?)
+    /// The input of a job that has not ended, opened, if it is at rest and opens.
+    pub fn input(&self, vault: &Vault, id: &str) -> Result<Option<Result<Zeroizing<Vec<u8>>, CannotOpen>>, StoreError> {
+        let sealed = rows::sealed_input(&self.reader(), id)?;
+        Ok(match sealed {
+            None => None,
+            Some(SealedInput { sealed, file: None }) => Some(vault.unseal(id, &sealed)),
+            Some(SealedInput { sealed, file: Some(file) }) => match self.spool.read(vault, id, &file, &sealed) {
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+                read => Some(read?),
+            },
+        })
     }
 
     /// Proofs and public inputs of a job that was proved.

@@ -4,6 +4,7 @@ use super::QueuedJob;
 use crate::Digest;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, params_from_iter};
+use std::collections::BTreeSet;
 use zkhost_client::types::{JobPriority, JobState};
 
 /// Proofs, 192 bytes a partition, and public inputs, 32 bytes each, little-endian.
@@ -31,6 +32,14 @@ pub struct NewJob {
     pub metadata: Option<String>,
     /// The public inputs it has to have, JSON.
     pub pinned_publics: Option<String>,
+}
+
+/// An input at rest.
+pub struct SealedInput {
+    /// Salt, ciphertext and tag, or, of one that has a file, the salt.
+    pub sealed: Vec<u8>,
+    /// Its file in the spool, if it is large.
+    pub file: Option<String>,
 }
 
 /// How a job ended.
@@ -193,6 +202,17 @@ pub(super) fn jobs(connection: &Connection, filter: &Filter) -> rusqlite::Result
     let query = format!("SELECT {COLUMNS} FROM jobs {filter_text} ORDER BY seq DESC LIMIT {}", filter.limit);
     let mut statement = connection.prepare_cached(&query)?;
     statement.query_map(params_from_iter(values), read)?.collect()
+}
+
+pub(super) fn sealed_input(connection: &Connection, id: &str) -> rusqlite::Result<Option<SealedInput>> {
+    let mut statement = connection.prepare_cached("SELECT sealed, file FROM inputs WHERE id = ?1")?;
+    statement.query_row([id], |row| Ok(SealedInput { sealed: row.get(0)?, file: row.get(1)? })).optional()
+}
+
+/// The files of all inputs.
+pub(super) fn input_files(connection: &Connection) -> rusqlite::Result<BTreeSet<String>> {
+    let mut statement = connection.prepare("SELECT file FROM inputs WHERE file IS NOT NULL")?;
+    statement.query_map([], |row| row.get(0))?.collect()
 }
 
 pub(super) fn queued(connection: &Connection) -> rusqlite::Result<Vec<QueuedJob>> {

@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 
 /// One step for each version: the first makes the first version's tables, each other one changes its predecessor's.
-const STEPS: [&str; 2] = [
+const STEPS: [&str; 3] = [
     "CREATE TABLE jobs (
          seq INTEGER PRIMARY KEY AUTOINCREMENT,
          id TEXT NOT NULL UNIQUE,
@@ -29,6 +29,8 @@ const STEPS: [&str; 2] = [
      CREATE TABLE inputs (id TEXT PRIMARY KEY, sealed BLOB NOT NULL) STRICT, WITHOUT ROWID;",
     "ALTER TABLE jobs ADD COLUMN stages TEXT;
      CREATE INDEX jobs_of_owner ON jobs (owner, seq);",
+    // The file of a large input, whose salt alone is in `sealed`.
+    "ALTER TABLE inputs ADD COLUMN file TEXT;",
 ];
 
 /// The version of the tables that this program reads and writes.
@@ -71,19 +73,27 @@ pub fn migrate(connection: &mut Connection) -> Result<(), SchemaError> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_store_of_the_previous_schema_keeps_its_jobs_and_a_newer_one_is_refused() {
+    /// A store as the program of a version left it, with a job that has its input, brought up to date.
+    fn check_upgrade(from: usize) {
         let mut connection = Connection::open_in_memory().unwrap();
-        connection.execute_batch(STEPS[0]).unwrap();
-        connection.pragma_update(None, "user_version", 1).unwrap();
+        STEPS[..from].iter().for_each(|step| connection.execute_batch(step).unwrap());
+        connection.pragma_update(None, "user_version", from as i64).unwrap();
         let insert = "INSERT INTO jobs (id, owner, body, circuit, priority, submitted_ms, state)
-                      VALUES ('a', 'o', x'00', x'01', 1, 5, 2)";
-        connection.execute(insert, []).unwrap();
+                      VALUES ('a', 'o', x'00', x'01', 1, 5, 0);
+                      INSERT INTO inputs (id, sealed) VALUES ('a', x'0203')";
+        connection.execute_batch(insert).unwrap();
         migrate(&mut connection).unwrap();
-        let query = "SELECT id, submitted_ms, stages FROM jobs";
-        let row = connection.query_row(query, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
-        assert_eq!(row.unwrap(), ("a".to_owned(), 5, None::<String>));
+        let query = "SELECT submitted_ms, stages, sealed, file FROM jobs JOIN inputs USING (id) WHERE id = 'a'";
+        let row =
+            connection.query_row(query, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))).unwrap();
+        assert_eq!(row, (5, None::<String>, vec![2u8, 3], None::<String>), "from version {from}");
         migrate(&mut connection).unwrap();
+    }
+
+    #[test]
+    fn stores_of_all_previous_schemas_keep_their_jobs_and_a_newer_one_is_refused() {
+        (1..STEPS.len()).for_each(check_upgrade);
+        let mut connection = Connection::open_in_memory().unwrap();
         connection.pragma_update(None, "user_version", VERSION + 1).unwrap();
         let error = migrate(&mut connection).unwrap_err().to_string();
         assert!(error.contains(&format!("version {}", VERSION + 1)), "{error}");

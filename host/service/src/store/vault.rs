@@ -1,16 +1,18 @@
 //! Inputs at rest: sealed with ChaCha20-Poly1305 under a key of their own, derived from the host's key and a random salt.
 
+use chacha20poly1305::aead::{Aead, AeadInOut, Payload};
+use chacha20poly1305::{ChaCha20Poly1305, KeyInit, Nonce};
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-
-use chacha20poly1305::aead::{Aead, Payload};
-use chacha20poly1305::{ChaCha20Poly1305, KeyInit, Nonce};
 use zeroize::Zeroizing;
 
 const KEY_BYTES: usize = 32;
 const SALT_BYTES: usize = 32;
+
+/// Bytes that each sealed piece of a stream has beyond its plain ones.
+pub const TAG_BYTES: usize = 16;
 
 /// Why there is no vault.
 #[derive(Debug, thiserror::Error)]
@@ -74,8 +76,7 @@ impl Vault {
 
     /// Seal an input for a job: salt, ciphertext, tag.
     pub fn seal(&self, job: &str, input: &[u8]) -> Vec<u8> {
-        let mut salt = [0; SALT_BYTES];
-        getrandom::fill(&mut salt).expect("the system has randomness");
+        let salt = new_salt();
         // Each key is used once, so the nonce may be constant.
         let payload = Payload { msg: input, aad: job.as_bytes() };
         let sealed = self.cipher(&salt).encrypt(&Nonce::default(), payload);
@@ -91,6 +92,18 @@ impl Vault {
         self.cipher(salt).decrypt(&Nonce::default(), payload).map(Zeroizing::new).map_err(|_| CannotOpen)
     }
 
+    /// Seals a job's input piece by piece. The salt opens it again; without it nobody can.
+    pub fn stream(&self, job: &str) -> (PieceCipher, Vec<u8>) {
+        let salt = new_salt();
+        (PieceCipher::new(self.cipher(&salt), job), salt.to_vec())
+    }
+
+    /// Opens what a stream with this salt sealed for the job.
+    pub fn reopen(&self, job: &str, salt: &[u8]) -> Result<PieceCipher, CannotOpen> {
+        let salt = salt.try_into().map_err(|_| CannotOpen)?;
+        Ok(PieceCipher::new(self.cipher(salt), job))
+    }
+
     /// Hashes a job's body, under a key: an input that is easily guessed is not known by its hash on disk.
     pub fn body_hasher(&self) -> blake3::Hasher {
         let key = Zeroizing::new(blake3::derive_key("zkhost 2026 body of a job", &*self.key));
@@ -100,6 +113,47 @@ impl Vault {
     fn cipher(&self, salt: &[u8; SALT_BYTES]) -> ChaCha20Poly1305 {
         let key = Zeroizing::new(*blake3::keyed_hash(&self.key, salt).as_bytes());
         ChaCha20Poly1305::new((&*key).into())
+    }
+}
+
+fn new_salt() -> [u8; SALT_BYTES] {
+    let mut salt = [0; SALT_BYTES];
+    getrandom::fill(&mut salt).expect("the system has randomness");
+    salt
+}
+
+/// Seals or opens the pieces of one stream, in order, so that none can be changed, moved, left out or added: each nonce has the
+/// piece's number and whether it is the last. This is STREAM of Hoang, Reyhanitabar, Rogaway and Vizár, "Online
+/// Authenticated-Encryption and its Nonce-Reuse Misuse-Resistance" (2015), with a constant prefix, as each key is used once.
+pub struct PieceCipher {
+    cipher: ChaCha20Poly1305,
+    job: Vec<u8>,
+    next: u32,
+}
+
+impl PieceCipher {
+    fn new(cipher: ChaCha20Poly1305, job: &str) -> Self {
+        Self { cipher, job: job.as_bytes().to_vec(), next: 0 }
+    }
+
+    /// Seal the next piece where it is.
+    pub fn seal(&mut self, piece: &mut Vec<u8>, last: bool) {
+        let nonce = self.nonce(last);
+        self.cipher.encrypt_in_place(&nonce, &self.job, piece).expect("a piece is far below the cipher's limit");
+    }
+
+    /// Open the next piece where it is.
+    pub fn open(&mut self, piece: &mut Vec<u8>, last: bool) -> Result<(), CannotOpen> {
+        let nonce = self.nonce(last);
+        self.cipher.decrypt_in_place(&nonce, &self.job, piece).map_err(|_| CannotOpen)
+    }
+
+    fn nonce(&mut self, last: bool) -> Nonce {
+        let mut nonce = Nonce::default();
+        nonce[7..11].copy_from_slice(&self.next.to_be_bytes());
+        nonce[11] = last.into();
+        self.next = self.next.checked_add(1).expect("no input has 2^32 pieces");
+        nonce
     }
 }
 
@@ -136,6 +190,37 @@ mod tests {
             assert_eq!(again.unseal("job", &damaged).err(), Some(CannotOpen));
             assert_eq!(again.unseal("job", &sealed[..at]).err(), Some(CannotOpen));
         }
+    }
+
+    #[test]
+    fn pieces_open_in_their_order_alone_and_to_their_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let vault = Vault::open(&folder.path().join("input.key")).unwrap();
+        let (mut cipher, salt) = vault.stream("job");
+        let sealed: Vec<_> = [(b"abc".to_vec(), false), (b"abc".to_vec(), false), (b"".to_vec(), true)]
+            .map(|(mut piece, last)| {
+                cipher.seal(&mut piece, last);
+                piece
+            })
+            .into();
+        assert_ne!(sealed[0], sealed[1]);
+        // Pieces by their index, each with whether it is taken for the last one.
+        let opened = |job: &str, pieces: &[(usize, bool)]| {
+            let mut cipher = vault.reopen(job, &salt).unwrap();
+            let mut out = vec![];
+            for &(index, last) in pieces {
+                let mut piece = sealed[index].clone();
+                cipher.open(&mut piece, last)?;
+                out.extend(piece);
+            }
+            Ok(out)
+        };
+        assert_eq!(opened("job", &[(0, false), (1, false), (2, true)]), Ok(b"abcabc".to_vec()));
+        for pieces in [vec![(1, false)], vec![(0, true)], vec![(0, false), (0, false)], vec![(0, false), (2, true)]] {
+            assert_eq!(opened("job", &pieces), Err(CannotOpen), "{pieces:?}");
+        }
+        assert_eq!(opened("other", &[(0, false)]), Err(CannotOpen));
+        assert!(vault.reopen("job", &salt[1..]).is_err());
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! The thread that writes: many orders, one transaction, one flush.
 
-use super::rows::{NewJob, Outcome, priority_code, state_code};
+use super::rows::{NewJob, Outcome, SealedInput, priority_code, state_code};
 use super::schema::SchemaError;
+use super::spool::{Spool, SpoolError};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use tokio::sync::oneshot;
 
@@ -26,12 +28,23 @@ pub enum StoreError {
         /// Why.
         cause: SchemaError,
     },
+    /// The folder of large inputs cannot be used.
+    #[error("the folder of large inputs {}: {cause}", path.display())]
+    Spool {
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        cause: std::io::Error,
+    },
+    /// Large inputs take all that they may.
+    #[error("{0}")]
+    InputsFull(String),
     /// The disk is full.
     #[error("the disk of the job store is full, so nothing was recorded; free some space and submit again")]
     Full,
     /// It failed.
     #[error("the job store failed, so nothing was recorded: {0}")]
-    Sqlite(String),
+    Failed(String),
     /// Its thread is gone.
     #[error("the job store has stopped")]
     Stopped,
@@ -39,7 +52,25 @@ pub enum StoreError {
 
 impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
-        if is_full(&error) { Self::Full } else { Self::Sqlite(error.to_string()) }
+        if is_full(&error) { Self::Full } else { Self::Failed(error.to_string()) }
+    }
+}
+
+impl From<std::io::Error> for StoreError {
+    fn from(error: std::io::Error) -> Self {
+        match error.kind() {
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => Self::Full,
+            _ => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+impl From<SpoolError> for StoreError {
+    fn from(error: SpoolError) -> Self {
+        match error {
+            SpoolError::Full { .. } => Self::InputsFull(error.to_string()),
+            SpoolError::Io(error) => error.into(),
+        }
     }
 }
 
@@ -55,7 +86,7 @@ pub enum Accepted {
 }
 
 pub(super) enum Order {
-    Accept { job: Box<NewJob>, sealed: Option<Vec<u8>>, reply: oneshot::Sender<Result<Accepted, StoreError>> },
+    Accept { job: Box<NewJob>, input: Option<SealedInput>, reply: oneshot::Sender<Result<Accepted, StoreError>> },
     End { id: String, outcome: Box<Outcome>, reply: oneshot::Sender<Result<bool, StoreError>> },
     Forget { before_ms: u64, ended_max: u64, reply: oneshot::Sender<Result<usize, StoreError>> },
 }
@@ -63,7 +94,8 @@ pub(super) enum Order {
 /// What an order came to, told once the transaction is on disk.
 enum Done {
     Accepted(Accepted),
-    Ended(bool),
+    /// Whether this was the first end, and the file of the input that is erased.
+    Ended(bool, Option<String>),
     Forgotten(usize),
 }
 
@@ -73,10 +105,10 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub fn start(connection: Connection) -> Result<Self, StoreError> {
+    pub fn start(connection: Connection, spool: Arc<Spool>) -> Result<Self, StoreError> {
         let (orders, inbox) = bounded(ORDERS_MAX);
         let builder = std::thread::Builder::new().name("zkhost-store".into());
-        let thread = builder.spawn(move || run(connection, &inbox)).map_err(|_| StoreError::Stopped)?;
+        let thread = builder.spawn(move || run(connection, &inbox, &spool)).map_err(|_| StoreError::Stopped)?;
         Ok(Self { orders: Some(orders), thread: Some(thread) })
     }
 
@@ -94,20 +126,20 @@ impl Drop for Writer {
     }
 }
 
-fn run(mut connection: Connection, inbox: &Receiver<Order>) {
+fn run(mut connection: Connection, inbox: &Receiver<Order>, spool: &Spool) {
     while let Ok(first) = inbox.recv() {
         let mut orders = vec![first];
         orders.extend(inbox.try_iter().take(BATCH_MAX - 1));
-        write(&mut connection, orders);
+        write(&mut connection, orders, spool);
     }
 }
 
 /// All orders in one transaction. If it fails, each is tried alone, so that one that cannot be written fails alone.
-fn write(connection: &mut Connection, mut orders: Vec<Order>) {
+fn write(connection: &mut Connection, mut orders: Vec<Order>, spool: &Spool) {
     match (transact(connection, &orders), orders.len()) {
-        (Ok(done), _) => orders.into_iter().zip(done).for_each(|(order, done)| answer(order, done)),
-        (Err(error), 1) => orders.drain(..).for_each(|order| refuse(order, error.to_string(), is_full(&error))),
-        (Err(_), _) => orders.into_iter().for_each(|order| write(connection, vec![order])),
+        (Ok(done), _) => orders.into_iter().zip(done).for_each(|(order, done)| answer(order, done, spool)),
+        (Err(error), 1) => orders.drain(..).for_each(|order| refuse(order, &error)),
+        (Err(_), _) => orders.into_iter().for_each(|order| write(connection, vec![order], spool)),
     }
 }
 
@@ -120,13 +152,13 @@ fn transact(connection: &mut Connection, orders: &[Order]) -> rusqlite::Result<V
 
 fn apply(connection: &Connection, order: &Order) -> rusqlite::Result<Done> {
     match order {
-        Order::Accept { job, sealed, .. } => accept(connection, job, sealed.as_deref()).map(Done::Accepted),
-        Order::End { id, outcome, .. } => end(connection, id, outcome).map(Done::Ended),
+        Order::Accept { job, input, .. } => accept(connection, job, input.as_ref()).map(Done::Accepted),
+        Order::End { id, outcome, .. } => end(connection, id, outcome),
         Order::Forget { before_ms, ended_max, .. } => forget(connection, *before_ms, *ended_max).map(Done::Forgotten),
     }
 }
 
-fn accept(connection: &Connection, job: &NewJob, sealed: Option<&[u8]>) -> rusqlite::Result<Accepted> {
+fn accept(connection: &Connection, job: &NewJob, input: Option<&SealedInput>) -> rusqlite::Result<Accepted> {
     let mut insert = connection.prepare_cached(
         "INSERT INTO jobs (id, owner, key, body, circuit, priority, submitted_ms, deadline_ms, metadata, pinned_publics, \
          state) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, 0) ON CONFLICT (id) DO NOTHING",
@@ -147,10 +179,10 @@ fn accept(connection: &Connection, job: &NewJob, sealed: Option<&[u8]>) -> rusql
     ])?;
     if rows == 1 {
         let seq = connection.last_insert_rowid() as u64;
-        if let Some(sealed) = sealed {
+        if let Some(SealedInput { sealed, file }) = input {
             connection
-                .prepare_cached("INSERT INTO inputs (id, sealed) VALUES (?1, ?2)")?
-                .execute(params![job.id, sealed])?;
+                .prepare_cached("INSERT INTO inputs (id, sealed, file) VALUES (?1, ?2, ?3)")?
+                .execute(params![job.id, sealed, file])?;
         }
         return Ok(Accepted::New(seq));
     }
@@ -159,7 +191,7 @@ fn accept(connection: &Connection, job: &NewJob, sealed: Option<&[u8]>) -> rusql
     Ok(if body == Some(job.body) { Accepted::Joined } else { Accepted::OtherBody })
 }
 
-fn end(connection: &Connection, id: &str, outcome: &Outcome) -> rusqlite::Result<bool> {
+fn end(connection: &Connection, id: &str, outcome: &Outcome) -> rusqlite::Result<Done> {
     let mut update = connection.prepare_cached(
         "UPDATE jobs SET state = ?2, started_ms = ?3, ended_ms = ?4, failure_code = ?5, failure = ?6, proof = ?7, \
          publics = ?8, stages = ?9 WHERE id = ?1 AND state = 0",
@@ -170,8 +202,9 @@ fn end(connection: &Connection, id: &str, outcome: &Outcome) -> rusqlite::Result
     let (started_ms, ended_ms) = (outcome.started_ms, outcome.ended_ms);
     let rows =
         update.execute(params![id, state, started_ms, ended_ms, code, sentence, proof, publics, outcome.stages])?;
-    connection.prepare_cached("DELETE FROM inputs WHERE id = ?1")?.execute([id])?;
-    Ok(rows == 1)
+    let mut erase = connection.prepare_cached("DELETE FROM inputs WHERE id = ?1 RETURNING file")?;
+    let file: Option<Option<String>> = erase.query_row([id], |row| row.get(0)).optional()?;
+    Ok(Done::Ended(rows == 1, file.flatten()))
 }
 
 fn forget(connection: &Connection, before_ms: u64, ended_max: u64) -> rusqlite::Result<usize> {
@@ -189,17 +222,21 @@ fn is_full(error: &rusqlite::Error) -> bool {
 }
 
 /// Tell who ordered it; one who is gone does not mind.
-fn answer(order: Order, done: Done) {
+fn answer(order: Order, done: Done, spool: &Spool) {
     match (order, done) {
         (Order::Accept { reply, .. }, Done::Accepted(accepted)) => drop(reply.send(Ok(accepted))),
-        (Order::End { reply, .. }, Done::Ended(first)) => drop(reply.send(Ok(first))),
+        (Order::End { reply, .. }, Done::Ended(first, file)) => {
+            // The row is gone, so the file is nobody's, even if the process dies here.
+            file.iter().for_each(|file| spool.remove(file));
+            drop(reply.send(Ok(first)));
+        }
         (Order::Forget { reply, .. }, Done::Forgotten(count)) => drop(reply.send(Ok(count))),
         _ => unreachable!("each order has the result of its own kind"),
     }
 }
 
-fn refuse(order: Order, sentence: String, full: bool) {
-    let error = if full { StoreError::Full } else { StoreError::Sqlite(sentence) };
+fn refuse(order: Order, error: &rusqlite::Error) {
+    let error = if is_full(error) { StoreError::Full } else { StoreError::Failed(error.to_string()) };
     match order {
         Order::Accept { reply, .. } => drop(reply.send(Err(error))),
         Order::End { reply, .. } => drop(reply.send(Err(error))),

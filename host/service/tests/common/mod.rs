@@ -16,7 +16,7 @@ use zkhost_service::{Config, HostParts, Server};
 /// A file that `make guests` or git provides.
 pub fn guest(path: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../guest-circuits").join(path);
-    assert!(path.exists(), "{} is missing: run `make guests`", path.display());
+    assert!(path.exists(), "{} is missing: run `make guests sapling-keys`", path.display());
     path
 }
 
