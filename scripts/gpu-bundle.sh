@@ -7,11 +7,12 @@
 #   benches  each with its peer: supraseal-c2 is built in, sppark's program is carried along from build/sppark_bench,
 #            where benches/peers/sppark/build.sh has put it
 #   pipeline the engine over all GPUs, with SHA-256 and the replica circuit as components
+#   serve    the service over all GPUs, with the Sapling circuits: scripts/gpu-serve.sh
 # PROFILE=dev builds faster; figures are for the default, release.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 profile=${PROFILE:-release}
-parts=${*:-tests sapling benches pipeline}
+parts=${*:-tests sapling benches pipeline serve}
 out=build/gpu
 # What benches/benches/pipeline/replica.rs deals its partitions from.
 replica='{"partitions": 40, "challenges": 8, "layers": 2, "base_parents": 6, "expander_parents": 8, "hashed_labels": 14, "depth": 3}'
@@ -69,8 +70,18 @@ for part in $parts; do
         (cd guest-circuits && cargo run --release --locked --package replica --example labelling -- "$replica") \
             > "$out/labelling.json"
         ;;
+    serve)
+        collect . build --package zkhost --bin zkhost --profile "$profile"
+        cp scripts/gpu-serve.sh "$out/"
+        for circuit in sapling-spend sapling-output; do
+            for file in guest-circuits/target/components/$circuit.wasm guest-circuits/$circuit/example-input.json; do
+                mkdir -p "$out/root/$(dirname $file)"
+                cp "$file" "$out/root/$file"
+            done
+        done
+        ;;
     *)
-        echo "gpu-bundle.sh: no part is called $part: expected tests, sapling, benches or pipeline" >&2
+        echo "gpu-bundle.sh: no part is called $part: expected tests, sapling, benches, pipeline or serve" >&2
         exit 2
         ;;
     esac
@@ -93,6 +104,7 @@ if [ -f sppark_bench ]; then export SPPARK_BENCH=\$PWD/sppark_bench; fi
 machine=\$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | sed -n '1s/, /, driver /p')
 shopt -s nullglob
 for test in tests/*; do \$test; done
+if [ -f gpu-serve.sh ]; then ./gpu-serve.sh zkhost root; fi
 for bench in benches/*; do
     # Some print for people, too.
     \$bench | tee output.txt

@@ -3,6 +3,8 @@
 mod support;
 
 use serde_json::Value;
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -147,36 +149,37 @@ fn a_job_is_submitted_waited_for_and_its_proof_verifies() {
 #[test]
 fn nothing_that_was_accepted_is_lost_when_the_host_is_killed() {
     let workplace = with_circuit();
-    let mut accepted: Vec<(String, Option<Value>)> = vec![];
+    let mut accepted: Vec<String> = vec![];
+    let mut recorded: BTreeMap<String, Value> = BTreeMap::new();
     for round in 0..rounds() {
         let serving = serve(&workplace);
         let began = Instant::now();
-        // Another moment of the jobs' lives each time.
-        let lifetime = Duration::from_millis(u64::from(100 + 170 * round % 1100));
+        // At a random moment of the jobs' lives.
+        let lifetime = Duration::from_millis(50 + RandomState::new().hash_one(round) % 1200);
         for job in 0.. {
             if began.elapsed() >= lifetime {
                 break;
             }
             let submitted = ask(&workplace, &serving, &format!("{SUBMIT} --key {round}-{job}"));
-            accepted.extend(submitted.map(|job| (job["id"].as_str().unwrap().to_owned(), None)));
+            accepted.extend(submitted.map(|job| job["id"].as_str().unwrap().to_owned()));
         }
-        for (id, recorded) in &mut accepted {
-            let job = ask(&workplace, &serving, &format!("status {id}")).expect("an accepted job is known");
-            if let Some(recorded) = recorded {
-                assert_eq!(*recorded, job, "what is recorded does not change");
-            } else if job["state"] == "proved" {
-                *recorded = Some(job);
-            }
+        let list = ask(&workplace, &serving, "jobs --limit 1000").unwrap();
+        let known: BTreeMap<_, _> =
+            list["jobs"].as_array().unwrap().iter().map(|job| (job["id"].as_str().unwrap(), job)).collect();
+        assert!(accepted.len() <= 1000 && accepted.iter().all(|id| known.contains_key(id.as_str())), "round {round}");
+        for (id, job) in known.into_iter().filter(|(_, job)| job["state"] == "proved") {
+            let first = recorded.entry(id.to_owned()).or_insert_with(|| job.clone());
+            assert_eq!(first, job, "what is recorded does not change, after {lifetime:?} of round {round}");
         }
         signal(&serving, "-KILL");
         drop(serving);
     }
     assert!(accepted.len() >= rounds() as usize);
     let serving = serve(&workplace);
-    for (id, recorded) in &accepted {
+    for id in &accepted {
         let job = ask(&workplace, &serving, &format!("status {id} --wait --out {id}.proof")).unwrap();
         assert_eq!(job["state"], "proved");
-        recorded.iter().for_each(|recorded| assert_eq!(*recorded, job));
+        recorded.get(id).iter().for_each(|first| assert_eq!(**first, job));
         assert_eq!(workplace.read(&format!("{id}.proof")).len(), 192);
     }
 }
