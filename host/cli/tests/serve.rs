@@ -258,6 +258,7 @@ fn a_full_disk_refuses_with_a_sentence_and_loses_nothing() {
     let mut filler = std::fs::File::create(disk.join("filler")).unwrap();
     let full = std::io::copy(&mut std::io::repeat(1), &mut filler).unwrap_err();
     assert_eq!(full.kind(), std::io::ErrorKind::StorageFull);
+    drop(filler);
     let check_full = |sentence: String| {
         assert!(sentence.contains("disk-full") && sentence.contains("free some space"), "{sentence}");
     };

@@ -113,11 +113,11 @@ pub struct Inner {
 pub struct Arena(Arc<Inner>);
 
 impl Arena {
-    /// Map, fault in and page-lock the slabs, in parallel.
+    /// Map the slabs, and fault in and page-lock them where a device needs that, in parallel.
     pub fn new(specs: &[SlabSpec], page_lock: Arc<dyn PageLock>) -> Result<Self, ArenaError> {
         let page_lock_calls = AtomicU64::new(0);
         let start = |spec: &SlabSpec| -> Result<Slab, ArenaError> {
-            let slab = Slab::map(spec)?;
+            let slab = Slab::map(spec, page_lock.needs_pages())?;
             if slab.bytes() > 0 {
                 page_lock_calls.fetch_add(1, Ordering::Relaxed);
                 page_lock.lock(slab.base(), slab.bytes()).map_err(|cause| ArenaError::PageLock {

@@ -42,8 +42,14 @@ const FORGET_PERIOD: Duration = Duration::from_secs(60);
 /// How often to look whether threads have ended.
 const JOIN_PERIOD: Duration = Duration::from_millis(5);
 
-/// How long threads may take to end when the host stops at once.
-const LEAVE_TIME: Duration = Duration::from_secs(2);
+/// How long jobs may take to end when the host stops at once: slots finish the step that they are at.
+const LEAVE_TIME: Duration = Duration::from_secs(60);
+
+/// The same of the thread that loads circuits, which may be minutes from its end.
+const LOADER_LEAVE_TIME: Duration = Duration::from_secs(1);
+
+/// The thread that loads circuits.
+const LOADER: &str = "zkhost-circuits";
 
 /// What a host is made of.
 pub struct HostParts {
@@ -190,7 +196,7 @@ impl Host {
             self.spawn(format!("zkhost-job-{index}"), move || host.take_jobs(priority_min))?;
         }
         let host = self.clone();
-        self.spawn("zkhost-circuits".into(), move || host.watch_circuits())?;
+        self.spawn(LOADER.into(), move || host.watch_circuits())?;
         let host = self.clone();
         self.spawn("zkhost-janitor".into(), move || host.tidy())
     }
@@ -281,20 +287,21 @@ impl Host {
         self.leaving.load(Ordering::Relaxed)
     }
 
-    /// Wait until nothing runs any more, after [`Self::drain`] or [`Self::leave`]. A thread that cannot be told to stop, such as
-    /// one that compiles a circuit, is left behind by the latter: what it does is not lost or is done again.
+    /// Wait until nothing runs any more, after [`Self::drain`] or [`Self::leave`]. After the latter a thread that loads circuits,
+    /// which cannot be told to stop, is left behind, and so are others after a while: what they do is not lost or is done again.
     pub fn join(&self) {
         let mut threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
-        let mut left = None;
+        let mut leaving_since = None;
         loop {
             // A panic of a job's thread was told when it happened.
             threads.retain(|thread| !thread.is_finished());
+            if self.is_leaving() {
+                let elapsed = leaving_since.get_or_insert_with(Instant::now).elapsed();
+                let time = |loads: bool| if loads { LOADER_LEAVE_TIME } else { LEAVE_TIME };
+                threads.retain(|thread| elapsed < time(thread.thread().name() == Some(LOADER)));
+            }
             if threads.is_empty() {
                 return;
-            }
-            if self.is_leaving() && left.get_or_insert_with(Instant::now).elapsed() >= LEAVE_TIME {
-                let names: Vec<_> = threads.iter().filter_map(|thread| thread.thread().name()).collect();
-                return tracing::info!(threads = names.join(", "), "left behind");
             }
             std::thread::sleep(JOIN_PERIOD);
         }

@@ -31,6 +31,7 @@ pub struct Metrics {
     gauges: Family<Label, Gauge>,
     bytes: Family<Label, Gauge>,
     partitions: Family<Label, Gauge>,
+    slots: Family<Label, Gauge>,
     engine: Family<Label, Gauge>,
 }
 
@@ -44,7 +45,7 @@ impl Default for Metrics {
         let (accepted, ended, refusals) = (Counter::default(), Family::default(), Family::default());
         let stages = Histograms::new_with_constructor(seconds);
         let (gauges, bytes, engine) = (Family::default(), Family::default(), Family::default());
-        let partitions = Family::default();
+        let (partitions, slots) = (Family::default(), Family::default());
         let mut registry = Registry::with_prefix("zkhost");
         registry.register("jobs_accepted", "Jobs that were accepted", accepted.clone());
         registry.register("jobs_ended", "Jobs that ended, by how", ended.clone());
@@ -57,8 +58,9 @@ impl Default for Metrics {
             "Partitions of running jobs, by state; `proving` ones have a slot",
             partitions.clone(),
         );
+        registry.register("slots", "Slots, by device", slots.clone());
         registry.register("engine_events", "What happened in the engine since its start", engine.clone());
-        Self { registry, accepted, ended, refusals, stages, gauges, bytes, partitions, engine }
+        Self { registry, accepted, ended, refusals, stages, gauges, bytes, partitions, slots, engine }
     }
 }
 
@@ -95,14 +97,18 @@ impl Metrics {
         let circuits = host.registry().all();
         gauge(&self.gauges, "keys_resident", circuits.iter().filter(|circuit| circuit.is_resident()).count() as u64);
         gauge(&self.bytes, "inputs", host.input_memory().used_bytes());
+        for (index, device) in host.engine().devices().iter().enumerate() {
+            gauge(&self.slots, &format!("device_{index}"), device.spec().slots.into());
+        }
         host.partitions().iter().for_each(|(state, count)| gauge(&self.partitions, state, *count));
         if let Ok((usage, counters)) = host.engine().usage() {
             gauge(&self.bytes, "guests", usage.host_bytes);
             gauge(&self.bytes, "guests_limit", host.config().engine.guest_bytes_max);
             gauge(&self.bytes, "pinned", usage.pinned_bytes);
             gauge(&self.bytes, "pinned_limit", host.config().engine.arena_bytes);
-            for (device, bytes) in usage.device_bytes.iter().enumerate() {
-                gauge(&self.bytes, &format!("device_{device}"), *bytes);
+            for (index, (device, bytes)) in host.engine().devices().iter().zip(&usage.device_bytes).enumerate() {
+                gauge(&self.bytes, &format!("device_{index}"), *bytes);
+                gauge(&self.bytes, &format!("device_{index}_limit"), device.memory().capacity_bytes);
             }
             gauge(&self.engine, "key_loads", counters.loads);
             gauge(&self.engine, "key_evictions", counters.evictions);

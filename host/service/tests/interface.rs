@@ -247,6 +247,9 @@ async fn metrics_and_the_dashboard_tell_what_happened() {
         "zkhost_stage_seconds_count{kind=\"engine\"} 1",
         "zkhost_now{kind=\"circuits\"} 1",
         "zkhost_bytes{kind=\"pinned_limit\"} 268435456",
+        "zkhost_bytes{kind=\"device_0_limit\"} 68719476736",
+        "zkhost_slots{kind=\"device_0\"} 1",
+        "zkhost_partitions{kind=\"proving\"} 0",
     ] {
         assert!(text.contains(line), "`{line}` is not in\n{text}");
     }

@@ -1,4 +1,4 @@
-//! The memory itself: one mapping per NUMA node, faulted in and page-locked once.
+//! The memory itself: one mapping per NUMA node, for a device faulted in and page-locked once.
 
 use super::{ArenaError, extents::GRANULE_BYTES};
 use memmap2::MmapMut;
@@ -14,6 +14,11 @@ const FAULT_THREADS_MAX: usize = 8;
 
 /// Makes memory fit for asynchronous copies of a device. CUDA registers it; without a device nothing is needed.
 pub trait PageLock: Send + Sync {
+    /// Whether pages have to be there before they are locked. Without, memory is taken when it is first used, and a host that
+    /// never proves has none of it.
+    fn needs_pages(&self) -> bool {
+        true
+    }
     /// Lock these bytes. Called once for each slab, at start-up, from a thread of its own.
     fn lock(&self, memory: NonNull<u8>, bytes: usize) -> Result<(), String>;
     /// Undo it. Called once for each slab that was locked, when nothing uses the memory any more.
@@ -25,6 +30,10 @@ pub trait PageLock: Send + Sync {
 pub struct Ordinary;
 
 impl PageLock for Ordinary {
+    fn needs_pages(&self) -> bool {
+        false
+    }
+
     fn lock(&self, _memory: NonNull<u8>, _bytes: usize) -> Result<(), String> {
         Ok(())
     }
@@ -80,8 +89,8 @@ unsafe impl Send for Slab {}
 unsafe impl Sync for Slab {}
 
 impl Slab {
-    /// Map and fault in. Pages come from the node because threads that run there touch them first.
-    pub fn map(spec: &SlabSpec) -> Result<Self, ArenaError> {
+    /// Map and, if wanted, fault in. Pages come from the node because threads that run there touch them first.
+    pub fn map(spec: &SlabSpec, fault_in: bool) -> Result<Self, ArenaError> {
         let bytes = (spec.bytes / GRANULE_BYTES * GRANULE_BYTES) as usize;
         let out_of_memory = |cause: std::io::Error| ArenaError::Map { bytes: spec.bytes, node: spec.node, cause };
         if bytes == 0 {
@@ -90,17 +99,9 @@ impl Slab {
         let mut memory = MmapMut::map_anon(bytes).map_err(out_of_memory)?;
         // Fewer pages to lock and to translate; a kernel without huge pages ignores it.
         let _ = memory.advise(memmap2::Advice::HugePage);
-        let threads = (bytes / FAULT_BYTES_PER_THREAD_MIN).clamp(1, FAULT_THREADS_MAX);
-        let cpus = cpus_of(spec.node);
-        thread::scope(|scope| {
-            for part in memory.chunks_mut(bytes.div_ceil(threads)) {
-                let cpus = &cpus;
-                scope.spawn(move || {
-                    run_on(cpus);
-                    part.fill(0);
-                });
-            }
-        });
+        if fault_in {
+            fault(&mut memory, spec.node);
+        }
         let base = NonNull::new(memory.as_mut_ptr()).expect("a mapping has an address");
         Ok(Self { _memory: Some(memory), base, bytes, node: spec.node })
     }
@@ -119,6 +120,22 @@ impl Slab {
     pub fn node(&self) -> u32 {
         self.node
     }
+}
+
+/// Touch every page from the node's processors.
+fn fault(memory: &mut [u8], node: u32) {
+    let threads = (memory.len() / FAULT_BYTES_PER_THREAD_MIN).clamp(1, FAULT_THREADS_MAX);
+    let cpus = cpus_of(node);
+    let part_bytes = memory.len().div_ceil(threads);
+    thread::scope(|scope| {
+        for part in memory.chunks_mut(part_bytes) {
+            let cpus = &cpus;
+            scope.spawn(move || {
+                run_on(cpus);
+                part.fill(0);
+            });
+        }
+    });
 }
 
 fn cpus_of(node: u32) -> Vec<usize> {
