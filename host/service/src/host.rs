@@ -10,7 +10,7 @@ pub use jobs::{Submit, SubmitError};
 pub use receive::{ReceiveError, Received, Receiving};
 
 use crate::access::Access;
-use crate::circuits::{Blobs, Registry, RegistrySettings};
+use crate::circuits::{Blobs, HostedCircuit, Registry, RegistryError, RegistrySettings};
 use crate::config::Config;
 use crate::devices::Devices;
 use crate::input::InputMemory;
@@ -235,6 +235,7 @@ impl Host {
             }
             for circuit in self.registry.all() {
                 if circuit.evict_if_idle(idle) {
+                    self.evict(&circuit);
                     tracing::info!(circuit = circuit.name(), "an idle key was given up");
                 }
             }
@@ -361,6 +362,24 @@ impl Host {
     /// Memory of inputs.
     pub(crate) fn input_memory(&self) -> &InputMemory {
         &self.input_memory
+    }
+
+    /// Open a circuit's key now, and begin to bring it to the devices that prove with it.
+    pub fn preload(&self, circuit: &HostedCircuit) -> Result<(), RegistryError> {
+        circuit.resident()?;
+        match self.engine.preload(circuit.engine_id()) {
+            Ok(devices) => tracing::info!(circuit = circuit.name(), devices = devices.len(), "its key was asked for"),
+            Err(error) => tracing::error!(%error, "a key cannot be loaded"),
+        }
+        Ok(())
+    }
+
+    /// Give up a circuit's key, and take it off devices. Jobs that run keep it until they end.
+    pub fn evict(&self, circuit: &HostedCircuit) {
+        if let Err(error) = self.engine.evict(circuit.engine_id()) {
+            tracing::error!(%error, "a key cannot be given up");
+        }
+        circuit.evict();
     }
 
     /// A circuit was loaded: jobs may have waited for it.

@@ -78,11 +78,14 @@ pub async fn act(
     let circuit = find_circuit(&host, &circuit)?;
     match action.as_str() {
         "pin" => host.registry().pin(&circuit)?,
-        "evict" => drop(circuit.evict()),
+        "evict" => {
+            let (evicting, circuit) = (host.clone(), circuit.clone());
+            tokio::task::spawn_blocking(move || evicting.evict(&circuit)).await.map_err(|_| broken())?;
+        }
         "preload" => {
-            let loading = circuit.clone();
-            let loaded = tokio::task::spawn_blocking(move || loading.resident().map(drop)).await;
-            loaded.map_err(|_| broken())?.map_err(crate::circuits::RegistryError::Refused)?;
+            let (preloading, loading) = (host.clone(), circuit.clone());
+            let loaded = tokio::task::spawn_blocking(move || preloading.preload(&loading)).await;
+            loaded.map_err(|_| broken())??;
         }
         _ => {
             let detail = "a circuit can be told to `pin`, `preload` and `evict`";
