@@ -89,6 +89,8 @@ pub struct Slot {
     events: Events,
     uploaded: Event,
     done: [Event; 2],
+    /// Whether a proof that was stopped left work on the streams.
+    behind: bool,
 }
 
 impl Slot {
@@ -103,6 +105,7 @@ impl Slot {
             copies,
             uploaded: device.event()?,
             done: [device.event()?, device.event()?],
+            behind: false,
         })
     }
 
@@ -131,10 +134,16 @@ impl Slot {
         // What a proof that was stopped left on one stream may use the memory of the others.
         self.witness.wait_for(&self.quotient)?;
         self.witness.wait_for(&self.copies)?;
+        if self.behind {
+            // That may take a while, in which this one may be stopped, too.
+            self.witness.record(&self.uploaded)?;
+            self.wait(&self.uploaded, &|| if stop() { Err(CudaError::Stopped) } else { Ok(()) })?;
+        }
         let monitor = Monitor::start(&self.events, &self.witness, stop)?;
         let began = monitor.began();
         let mut uploading = true;
         let base = self.compute(key, assignment, &monitor, &mut uploading);
+        self.behind = base.is_err();
         if base.is_err() {
             // Nothing may read the assignment when its borrow ends; what else is queued reads the slot's own memory.
             if uploading {

@@ -25,6 +25,9 @@ pub const CHALLENGES: usize = 8;
 /// Jobs that are cancelled, each at another time of its proof.
 const CANCELS: u32 = 10;
 
+/// Half of the card for the scratch memory of one proof of 2^26, which two slots would not have room for.
+const ONE_SLOT: CudaConfig = CudaConfig { slots: 1, scratch_percent: 50, memory_bytes_max: None, small_domains: false };
+
 /// A true input, and how its challenges are dealt.
 pub struct Labelling {
     job: Value,
@@ -112,7 +115,7 @@ impl Bench {
             let material = Material::new(&self.gpus[0], Arc::new(r1cs), segments, assignment);
             assert_eq!(material.key.log2_domain, log);
             println!("2^{log}: key after {:.1} s", began.elapsed().as_secs_f64());
-            let setting = self.setting(1, CudaConfig::default(), &material);
+            let setting = self.setting(1, ONE_SLOT, &material);
             let plan = setting.gpus[0].plan(material.circuit.id).expect("the GPU takes the circuit");
             assert!(plan.is_resident(), "the key is in device memory");
             println!("2^{log}: on the device after {:.1} s", began.elapsed().as_secs_f64());

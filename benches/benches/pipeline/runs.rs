@@ -15,7 +15,7 @@ use zkhost_engine::failure::Outcome;
 use zkhost_engine::ids::{CircuitId, DeviceId, JobId, JobKey, PROOF_BYTES, Priority};
 use zkhost_engine::scheduler::{Config, Counters, DeviceFault, DeviceSpec, JobStatus, PartitionState, Role};
 use zkhost_engine::synthesis::Synthesis;
-use zkhost_engine::timeline::{Category, Intervals, Timeline};
+use zkhost_engine::timeline::{Category, Intervals, Span, Timeline};
 use zkhost_engine::{Engine, EngineConfig, JobHandle, JobRequest};
 use zkhost_groth16::{Assignment, CpuProver, Proof, Prover};
 
@@ -51,8 +51,16 @@ impl Setting {
         Self { gpus, engine }
     }
 
-    /// Have every GPU load the key and prove: some partitions more than there are slots.
+    /// Have every GPU load the key, and prove some partitions more than there are slots.
     pub fn warm_up(&self, material: &Material) {
+        let takes = |gpu: &Arc<CudaDevice>| gpu.plan(material.circuit.id).is_some();
+        assert!(self.gpus.iter().all(takes), "a GPU has no room for proofs of this circuit");
+        // A device that has no key yet is only given one when the others have all they can take.
+        self.engine.preload(material.circuit.id).expect("the engine runs");
+        let loaded = |span: &&Span| span.category == Category::KeyLoad;
+        while self.engine.timeline().expect("the engine runs").spans().filter(loaded).count() < self.gpus.len() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
         let partitions = 8 * self.gpus.len() as u32;
         self.run("warm-up", material, Arc::new(Ready::new(material, partitions)));
     }
