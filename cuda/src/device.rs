@@ -257,8 +257,10 @@ impl Device {
         Ok(Stream { inner, device: self.clone() })
     }
 
-    /// The kernel of this name, wherever it is defined.
+    /// The kernel of this name, wherever it is defined. Makes the context current on this thread: what is asked of a kernel
+    /// does not do so itself, and a thread may ask that has not used the device before.
     pub fn kernel(&self, name: &'static str) -> Result<Kernel, CudaError> {
+        self.bind()?;
         let mut functions = self.functions.lock().unwrap_or_else(|e| e.into_inner());
         if let Some(function) = functions.get(name) {
             return Ok(Kernel { function: function.clone() });

@@ -160,6 +160,10 @@ impl CudaDevice {
         }
         let dimensions = self.keys.source.dimensions(circuit)?;
         let plan = self.make_plan(dimensions);
+        if plan.is_none() {
+            let (device, log2_domain) = (self.device.describe(), dimensions.log2_domain);
+            tracing::info!(device, %circuit, log2_domain, "the device does not take the circuit");
+        }
         lock(&self.plans).insert(circuit, plan);
         plan
     }

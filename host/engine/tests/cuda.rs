@@ -163,3 +163,13 @@ fn a_broken_witness_is_blamed_and_the_device_goes_on() {
     assert!(circuits[0].accepts(5, proved));
     assert_eq!(engine.usage().unwrap().1.retries, 0);
 }
+
+#[test]
+fn a_thread_that_never_used_the_device_may_ask_what_it_takes() {
+    let circuits = [Squares::new(1000)];
+    let Some((device, _alone)) = gpu() else { return };
+    let cuda = Arc::new(CudaDevice::new(device, CudaConfig::default(), store(&circuits)).unwrap());
+    let circuit = circuits[0].circuit.id;
+    let bytes = std::thread::spawn(move || cuda.circuit_bytes(circuit)).join().unwrap();
+    assert!(bytes.is_some_and(|bytes| bytes > 0), "the device takes the circuit");
+}
