@@ -22,7 +22,7 @@ fn main() {
     let runtime = Runtime::new(Compiler::InProcess, Some(cache)).expect("the runtime starts");
 
     // A process builds its generator tables but once, so this comes first and has one run.
-    let native = NativeJob::<SaplingSpend>::open(b"", &input[..]).expect("the example is an input");
+    let native = NativeJob::<SaplingSpend>::open(b"", &input[..], input.len() as u64).expect("the example is an input");
     let native_first = native_assign(&native);
     for (component, suffix) in [("sapling-spend", ""), ("sapling-spend-published", "-published")] {
         let path = components.join(component).with_extension("wasm");

@@ -75,7 +75,7 @@ impl Spend {
         let input = read(root.join("guest-circuits/sapling-spend/example-input.json"));
         let limits = SegmentLimits { aux_count: counts.aux, full_max: counts.aux, public_count: counts.publics };
         let mut witness = Witness(SegmentWriter::on_heap(Encoding::Canonical, limits).expect("there is memory"));
-        let spend = Job::<SaplingSpend>::open(b"", &input[..]).expect("the example is an input");
+        let spend = Job::<SaplingSpend>::open(b"", &input[..], input.len() as u64).expect("the example is an input");
         spend.assign(0, 0, &mut witness).expect("the example is satisfied");
         let assignment = Assignment::new(vec![witness.0.finish().expect("it is complete")]);
         r1cs.check(&assignment).expect("the example satisfies Spend");
