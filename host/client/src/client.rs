@@ -2,7 +2,7 @@
 
 use crate::address::{Address, BadAddress};
 use crate::types::{Blob, Circuit, CircuitList, Health, Job, JobList, JobPriority, JobResult, Problem, VerifyAnswer};
-use crate::types::{VerifyRequest, Version};
+use crate::types::{PullRequest, VerifyRequest, Version};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
@@ -102,16 +102,7 @@ impl Client {
 
     /// The same, trusting the certificates of authority in a PEM file. TLS needs it.
     pub fn with_authority(self, path: &Path) -> Result<Self, Error> {
-        let bad = |cause: String| Error::Tls(format!("certificates of authority {}: {cause}", path.display()));
-        let mut roots = RootCertStore::empty();
-        for certificate in CertificateDer::pem_file_iter(path).map_err(|error| bad(error.to_string()))? {
-            let certificate = certificate.map_err(|error| bad(error.to_string()))?;
-            roots.add(certificate).map_err(|error| bad(error.to_string()))?;
-        }
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-        let config = config.map_err(|error| bad(error.to_string()))?.with_root_certificates(roots);
-        Ok(Self { tls: Some(TlsConnector::from(Arc::new(config.with_no_client_auth()))), ..self })
+        Ok(Self { tls: Some(connector(path)?), ..self })
     }
 
     /// Submit a job, or join the one with its key.
@@ -194,6 +185,11 @@ impl Client {
     pub async fn load(&self, manifest: &str) -> Result<Circuit, Error> {
         let request = self.request(Method::POST, "/v1/circuits").header(CONTENT_TYPE, "application/toml");
         self.json(request, Bytes::copy_from_slice(manifest.as_bytes())).await
+    }
+
+    /// Load a circuit from an OCI registry that the host may pull from: `REGISTRY/NAME@sha256:DIGEST`.
+    pub async fn pull(&self, reference: &str) -> Result<Circuit, Error> {
+        self.post_json("/v1/pull", &PullRequest { reference: reference.to_owned() }).await
     }
 
     /// Unload a circuit. Jobs that run go on.
@@ -290,6 +286,20 @@ impl Client {
     fn unreachable(&self, cause: std::io::Error) -> Error {
         Error::Connect { address: self.address.to_string(), cause }
     }
+}
+
+/// TLS that trusts the certificates of authority in a PEM file.
+pub fn connector(authorities: &Path) -> Result<TlsConnector, Error> {
+    let bad = |cause: String| Error::Tls(format!("certificates of authority {}: {cause}", authorities.display()));
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_file_iter(authorities).map_err(|error| bad(error.to_string()))? {
+        let certificate = certificate.map_err(|error| bad(error.to_string()))?;
+        roots.add(certificate).map_err(|error| bad(error.to_string()))?;
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let config = config.map_err(|error| bad(error.to_string()))?.with_root_certificates(roots);
+    Ok(TlsConnector::from(Arc::new(config.with_no_client_auth())))
 }
 
 async fn tcp(authority: &str) -> std::io::Result<TcpStream> {

@@ -17,4 +17,4 @@ mod client;
 pub mod types;
 
 pub use address::{Address, BadAddress};
-pub use client::{Client, Error, Submission};
+pub use client::{Client, Error, Submission, connector};

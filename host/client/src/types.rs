@@ -197,13 +197,18 @@ pub struct Circuit {
     pub digest: String,
     /// What its manifest calls it. Several circuits may have one name.
     pub name: String,
+    /// What its manifest calls its key, if it has several: jobs may ask for `NAME:KEY`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub key: String,
+    /// What writes its assignments: `component` or `circom`.
+    pub kind: String,
     /// The circuit's own version.
     pub version: String,
     /// What it proves, in its own words.
     pub about: String,
     /// What an input holds, in its own words.
     pub input_help: String,
-    /// BLAKE3 of the component.
+    /// BLAKE3 of the component, or of circom's witness module.
     pub component: String,
     /// BLAKE3 of the constraint system.
     pub shape: String,
@@ -236,6 +241,14 @@ pub struct CircuitList {
     pub circuits: Vec<Circuit>,
     /// Folders that hold no circuit that could be loaded, each with its sentence.
     pub refused: BTreeMap<String, String>,
+}
+
+/// A circuit to be pulled from an OCI registry.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PullRequest {
+    /// Its artifact, by digest: `REGISTRY/NAME@sha256:DIGEST`.
+    pub reference: String,
 }
 
 /// What a host keeps of a file that was uploaded.

@@ -118,10 +118,32 @@ pub struct Circuits {
     pub loaded_max: usize,
     /// Bytes of all uploaded files together. Default 256 GiB.
     pub uploads_bytes_max: u64,
+    /// OCI registries that circuits may be pulled from. Default: none.
+    pub registries: Vec<RegistryAllowed>,
+    /// Seconds that one of them may pause. Default 30.
+    pub pull_idle_seconds: u64,
     /// Seconds after its last use for which a key stays in memory. Default 600.
     pub key_idle_seconds: u64,
     /// Take keys without a second phase, by which anyone can forge proofs: for tests only.
     pub insecure_without_phase2: bool,
+}
+
+/// An OCI registry that circuits may be pulled from, as anybody and by digest.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RegistryAllowed {
+    /// Its host, with its port if that is not the scheme's own.
+    pub host: String,
+    /// Certificates of authority to trust, PEM. Default: the system's bundle, as Debian has it.
+    #[serde(default = "system_authorities")]
+    pub authorities: PathBuf,
+    /// Speak to it without TLS: what is pulled is checked by its digest all the same. Default false.
+    #[serde(default)]
+    pub plain_http: bool,
+}
+
+fn system_authorities() -> PathBuf {
+    "/etc/ssl/certs/ca-certificates.crt".into()
 }
 
 /// How inputs are kept until their job ends.
@@ -201,6 +223,8 @@ impl Default for Circuits {
             scan_seconds: 5,
             loaded_max: 1000,
             uploads_bytes_max: 256 * GIB,
+            registries: vec![],
+            pull_idle_seconds: 30,
             key_idle_seconds: 600,
             insecure_without_phase2: false,
         }
@@ -314,11 +338,17 @@ impl Config {
                 ));
             }
         }
+        for RegistryAllowed { host, .. } in &self.circuits.registries {
+            if host.is_empty() || host.contains(['/', '@', ' ']) {
+                return Err(format!("circuits.registries: `{host}` is no host; leave scheme and path out"));
+            }
+        }
         let positive = [
             ("listen.connections_max", self.listen.connections_max as u64),
             ("listen.header_seconds", self.listen.header_seconds),
             ("listen.body_idle_seconds", self.listen.body_idle_seconds),
             ("circuits.scan_seconds", self.circuits.scan_seconds),
+            ("circuits.pull_idle_seconds", self.circuits.pull_idle_seconds),
             ("jobs.running_max", self.jobs.running_max as u64),
             ("jobs.queued_max", self.jobs.queued_max as u64),
             ("engine.cpu_slots", self.engine.cpu_slots.into()),
@@ -382,6 +412,8 @@ mod tests {
         check_refused("[engine]\ndevices = \"gpu\"", &["line 2", "gpu", "cuda:"]);
         check_refused("[jobs]\nrunning_max = 0", &["jobs.running_max is 0"]);
         check_refused("[listen]\ntcp = \"0.0.0.0:1\"", &["0.0.0.0:1 is no loopback address", "listen.tls"]);
+        let registry = "[circuits]\nregistries = [{ host = \"https://registry.example\" }]";
+        check_refused(registry, &["`https://registry.example` is no host", "leave scheme and path out"]);
         let tls = "[listen]\ntcp = \"[::]:1\"\ntls = { certificate = \"c\", key = \"k\" }";
         check_refused(tls, &["no loopback address", "tokens are needed"]);
         let token = "[[tokens]]\nname = \"a\"\nrole = \"admin\"\nblake3 = \"00\"";

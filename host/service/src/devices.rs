@@ -74,7 +74,7 @@ impl KeySource for RegistryKeys {
     fn open(&self, circuit: CircuitId) -> Result<(Arc<ProvingKey>, Arc<R1cs>), String> {
         let circuit = self.0.of_engine(circuit).ok_or_else(|| format!("circuit {circuit} was unloaded"))?;
         let resident = circuit.resident().map_err(|error| error.to_string())?;
-        Ok((resident.prover.bound().key.clone(), resident.shape.clone()))
+        Ok((resident.prover.bound().key.clone(), resident.guest.r1cs().clone()))
     }
 }
 

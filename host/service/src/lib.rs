@@ -18,6 +18,7 @@ mod host;
 mod input;
 mod listen;
 pub mod metrics;
+mod oci;
 mod queue;
 mod scalars;
 mod server;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
+use zkhost_engine::circom::{CircomError, CircomJob};
 use zkhost_engine::component::ComponentJob;
 use zkhost_engine::device::Stop;
 use zkhost_engine::ids::ProofBytes;
@@ -11,6 +12,7 @@ use zkhost_engine::synthesis::{Judge, Synthesis};
 use zkhost_groth16::assignment::{SegmentLimits, SegmentWriter};
 use zkhost_groth16::r1cs::CheckError;
 use zkhost_groth16::{Assignment, Encoding, Scalar};
+use zkhost_runtime::RunError;
 
 /// Nanoseconds, summed over segments and partitions.
 #[derive(Default)]
@@ -34,29 +36,58 @@ fn timed<T>(nanos: &AtomicU64, work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// A component's job, timed.
+/// A job of either kind of guest.
+pub enum GuestJob {
+    /// A component's.
+    Component(ComponentJob),
+    /// A circom circuit's.
+    Circom(CircomJob),
+}
+
+impl GuestJob {
+    fn synthesis(&self) -> &dyn Synthesis {
+        match self {
+            Self::Component(job) => job,
+            Self::Circom(job) => job,
+        }
+    }
+
+    /// The first run of the guest that failed, if one did.
+    pub fn take_error(&self) -> Option<RunError> {
+        match self {
+            Self::Component(job) => job.take_error(),
+            // What else may go wrong, such as a constraint, the engine's failure tells.
+            Self::Circom(job) => match job.take_error() {
+                Some(CircomError::Run(error)) => Some(error),
+                _ => None,
+            },
+        }
+    }
+}
+
+/// A job, timed.
 pub struct TimedJob {
     /// The job.
-    pub job: ComponentJob,
+    pub job: GuestJob,
     /// Where its time is added.
     pub times: Arc<StageTimes>,
 }
 
 impl Synthesis for TimedJob {
     fn partitions(&self) -> u32 {
-        self.job.partitions()
+        self.job.synthesis().partitions()
     }
 
     fn encoding(&self) -> Encoding {
-        self.job.encoding()
+        self.job.synthesis().encoding()
     }
 
     fn segments(&self) -> &[SegmentLimits] {
-        self.job.segments()
+        self.job.synthesis().segments()
     }
 
     fn guest_bytes(&self) -> u64 {
-        self.job.guest_bytes()
+        self.job.synthesis().guest_bytes()
     }
 
     fn assign(
@@ -66,11 +97,11 @@ impl Synthesis for TimedJob {
         writer: SegmentWriter,
         stop: &Stop,
     ) -> Result<SegmentWriter, SynthesisFault> {
-        timed(&self.times.synthesis, || self.job.assign(partition, segment, writer, stop))
+        timed(&self.times.synthesis, || self.job.synthesis().assign(partition, segment, writer, stop))
     }
 
     fn keep_guests(&self, count: u64) {
-        self.job.keep_guests(count);
+        self.job.synthesis().keep_guests(count);
     }
 }
 

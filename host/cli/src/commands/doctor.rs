@@ -180,7 +180,7 @@ fn circuits(config: &Config) -> Vec<Finding> {
 fn throughput(config: &Config, circuit: &HostedCircuit) -> Finding {
     let what = format!("throughput of {}", circuit.name());
     let measured = circuit.resident().map_err(anyhow::Error::from).and_then(|resident| {
-        measure::proof_time(config.engine.devices, resident.prover.bound().key.clone(), resident.shape.clone())
+        measure::proof_time(config.engine.devices, resident.prover.bound().key.clone(), resident.guest.r1cs().clone())
     });
     match measured {
         Ok((time, device)) => {

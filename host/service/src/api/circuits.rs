@@ -4,12 +4,15 @@ use super::extract::Named;
 use super::problem::Refused;
 use super::{Shared, body, find_circuit, operator};
 use crate::access::Identity;
+use crate::host::Host;
+use crate::oci;
 use axum::body::Body;
 use axum::extract::{Extension, State};
 use axum::http::StatusCode;
 use axum::response::Json;
+use std::sync::Arc;
 use std::time::Duration;
-use zkhost_client::types::{Blob, Circuit, CircuitList};
+use zkhost_client::types::{Blob, Circuit, CircuitList, PullRequest};
 
 /// `POST /v1/blobs`: a file, streamed to disk.
 pub async fn upload(
@@ -21,11 +24,9 @@ pub async fn upload(
     let idle = Duration::from_secs(host.config().listen.body_idle_seconds);
     let mut writer = host.registry().blobs().writer()?;
     while let Some(piece) = body::piece(&mut body, idle).await? {
-        let written = tokio::task::spawn_blocking(move || writer.write(&piece).map(|()| writer)).await;
-        writer = written.map_err(|_| broken())??;
+        writer = writer.append(piece).await?;
     }
-    let finished = tokio::task::spawn_blocking(move || writer.finish()).await;
-    let (digest, bytes) = finished.map_err(|_| broken())??;
+    let (digest, bytes) = writer.complete().await?;
     Ok((StatusCode::CREATED, Json(Blob { digest: digest.to_string(), bytes })))
 }
 
@@ -42,6 +43,29 @@ pub async fn load(
 ) -> Result<(StatusCode, Json<Circuit>), Refused> {
     operator(&identity)?;
     let manifest = body::text(&host, body).await?;
+    loaded(host, manifest).await
+}
+
+/// `POST /v1/pull`: a circuit from an OCI registry.
+pub async fn pull(
+    State(host): Shared,
+    Extension(identity): Extension<Identity>,
+    body: Body,
+) -> Result<(StatusCode, Json<Circuit>), Refused> {
+    operator(&identity)?;
+    let text = body::text(&host, body).await?;
+    let question: PullRequest =
+        serde_json::from_str(&text).map_err(|error| Refused::bad_request(format!("the request's body: {error}")))?;
+    let reference = question.reference.parse()?;
+    let settings = &host.config().circuits;
+    let idle = Duration::from_secs(settings.pull_idle_seconds);
+    let manifest = oci::pull(&reference, &settings.registries, idle, host.registry().blobs()).await?;
+    tracing::info!(%reference, "pulled");
+    loaded(host, manifest.to_text()).await
+}
+
+/// Load a manifest whose files are there.
+async fn loaded(host: Arc<Host>, manifest: String) -> Result<(StatusCode, Json<Circuit>), Refused> {
     let loading = host.clone();
     let loaded = tokio::task::spawn_blocking(move || loading.registry().upload(&manifest)).await;
     let circuit = loaded.map_err(|_| broken())??;

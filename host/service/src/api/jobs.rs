@@ -62,7 +62,7 @@ pub async fn submit(
     identity.count_job()?;
     let input = host.receive(&identity, text("idempotency-key")?)?;
     let own_max = identity.input_bytes_max.unwrap_or(u64::MAX);
-    let bytes_max = host.config().jobs.input_bytes_max.min(circuit.component().limits().input_bytes).min(own_max);
+    let bytes_max = host.config().jobs.input_bytes_max.min(circuit.limits().input_bytes).min(own_max);
     let input = body::input(&host, body, bytes_max, input).await?;
     let deadline = query.deadline_ms.map(Duration::from_millis);
     let submit = Submit { identity, circuit, priority, deadline, metadata, publics, input };

@@ -40,6 +40,7 @@ pub fn router(host: Arc<Host>) -> Router {
         .route("/v1/version", get(operate::version))
         .route("/v1/overview", get(operate::overview))
         .route("/v1/blobs", post(circuits::upload))
+        .route("/v1/pull", post(circuits::pull))
         .route("/v1/circuits", get(circuits::list).post(circuits::load))
         .route("/v1/circuits/{circuit}", get(circuits::inspect).delete(circuits::unload))
         .route("/v1/circuits/{circuit}/{action}", post(circuits::act))

@@ -3,6 +3,7 @@
 use crate::access::Denied;
 use crate::circuits::{BlobError, RegistryError};
 use crate::host::{ReceiveError, SubmitError};
+use crate::oci::PullError;
 use crate::store::StoreError;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -125,6 +126,20 @@ impl From<RegistryError> for Refused {
     }
 }
 
+impl From<PullError> for Refused {
+    fn from(error: PullError) -> Self {
+        let (status, code) = match error {
+            PullError::Reference { .. } => (StatusCode::BAD_REQUEST, "bad-reference"),
+            PullError::NotAllowed { .. } => (StatusCode::FORBIDDEN, "registry-not-allowed"),
+            PullError::Remote { .. } => (StatusCode::BAD_GATEWAY, "pull-failed"),
+            PullError::Content { .. } => (StatusCode::BAD_GATEWAY, "pull-content"),
+            PullError::Artifact { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "circuit-refused"),
+            PullError::Blob(error) => return error.into(),
+        };
+        Self::new(status, code, error.to_string())
+    }
+}
+
 impl From<BlobError> for Refused {
     fn from(error: BlobError) -> Self {
         let (status, code) = match &error {
@@ -132,6 +147,7 @@ impl From<BlobError> for Refused {
             BlobError::Io { cause, .. } if cause.kind() == std::io::ErrorKind::StorageFull => {
                 (StatusCode::INSUFFICIENT_STORAGE, "disk-full")
             }
+            BlobError::Panicked => (StatusCode::INTERNAL_SERVER_ERROR, "host-panicked"),
             BlobError::Io { .. } => (StatusCode::INTERNAL_SERVER_ERROR, "upload-failed"),
         };
         Self::new(status, code, error.to_string())

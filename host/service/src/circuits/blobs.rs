@@ -1,6 +1,7 @@
 //! Uploaded files: stored under the digest of their content, whole or not at all.
 
 use crate::Digest;
+use bytes::Bytes;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -24,6 +25,9 @@ pub enum BlobError {
         /// What the system said.
         cause: io::Error,
     },
+    /// A bug.
+    #[error("a thread of the host panicked, which is a bug; nothing else is affected")]
+    Panicked,
     /// Too much.
     #[error(
         "uploads may take {limit_bytes} bytes together (setting `circuits.uploads_bytes_max`); unload a circuit first"
@@ -146,6 +150,25 @@ impl BlobWriter {
         self.file.write_all(bytes).map_err(|cause| place.io(cause))
     }
 
+    /// Refuse now what would not fit.
+    pub fn expect(&self, bytes: u64) -> Result<(), BlobError> {
+        let place = &self.counted.place;
+        match place.unfinished_bytes.load(Ordering::Relaxed).saturating_add(bytes) > self.room_bytes {
+            true => Err(BlobError::Full { limit_bytes: place.limit_bytes }),
+            false => Ok(()),
+        }
+    }
+
+    /// Append, on a thread that may wait for the disk.
+    pub async fn append(mut self, piece: Bytes) -> Result<Self, BlobError> {
+        blocking(move || self.write(&piece).map(|()| self)).await
+    }
+
+    /// As [`Self::finish`], on a thread that may wait for the disk.
+    pub async fn complete(self) -> Result<(Digest, u64), BlobError> {
+        blocking(move || self.finish()).await
+    }
+
     /// All is there: make it durable and give it its name. Returns digest and length.
     pub fn finish(self) -> Result<(Digest, u64), BlobError> {
         let Self { file, hasher, counted, .. } = self;
@@ -163,6 +186,12 @@ impl BlobWriter {
         persist().map_err(|cause| place.io(cause))?;
         Ok((digest, counted.bytes))
     }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, BlobError> + Send + 'static,
+) -> Result<T, BlobError> {
+    tokio::task::spawn_blocking(work).await.unwrap_or(Err(BlobError::Panicked))
 }
 
 #[cfg(test)]

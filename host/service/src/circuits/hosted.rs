@@ -1,6 +1,8 @@
-//! One circuit, loaded: checked once with its key, after which key and constraint system are opened when they are needed.
+//! One circuit with one key, loaded: checked once, after which key and constraint system are opened when they are needed.
 
-use super::manifest::Manifest;
+use super::guest::{Guest, OpenGuest};
+use super::images::Images;
+use super::manifest::{Files, Manifest};
 use super::registry::Source;
 use crate::Digest;
 use std::fs::File;
@@ -13,14 +15,10 @@ use zkhost_client::types;
 use zkhost_cuda::KeyDimensions;
 use zkhost_engine::ids::CircuitId;
 use zkhost_engine::synthesis;
-use zkhost_groth16::formats::{read_shape, write_shape};
 use zkhost_groth16::image::open_image;
 use zkhost_groth16::key::Phase2;
 use zkhost_groth16::{BoundKey, CpuProver, PreparedVerifyingKey, R1cs};
-use zkhost_runtime::{Cache, CacheKey, Circuit, Info, Layout, Runtime};
-
-/// Bytes of a recorded shape in the cache at most.
-const SHAPE_BYTES_MAX: u64 = 4 << 30;
+use zkhost_runtime::{Cache, Limits, Runtime};
 
 /// Bytes at the start of a key image that commit to all of it.
 const KEY_HEADER_BYTES: usize = 4096;
@@ -34,21 +32,22 @@ pub struct LoadFailure(pub String);
 pub struct Resident {
     /// The CPU's prover, which holds both.
     pub prover: Arc<CpuProver>,
-    /// The constraint system.
-    pub shape: Arc<R1cs>,
+    /// What writes assignments for it.
+    pub guest: OpenGuest,
     /// The circuit as the engine knows it.
     pub circuit: synthesis::Circuit,
 }
 
-/// A circuit that jobs may name.
+/// A circuit that jobs may name: one for each key of a manifest.
 pub struct HostedCircuit {
     digest: Digest,
-    manifest: Manifest,
+    /// The digest of the circuit with the manifest's first key.
+    bundle: Digest,
+    manifest: Arc<Manifest>,
     source: Source,
-    component: Circuit,
-    info: Info,
-    layout: Layout,
-    shapes: Arc<Cache>,
+    guest: Arc<Guest>,
+    /// The key's name in the manifest.
+    key: String,
     key_path: PathBuf,
     phase2: Phase2,
     facts: Facts,
@@ -79,61 +78,56 @@ struct Facts {
     proven: bool,
 }
 
-/// The files of a circuit.
-pub(super) struct Files {
-    pub component: PathBuf,
-    pub key: PathBuf,
+/// What circuits are loaded with.
+pub(super) struct Loader<'a> {
+    pub runtime: &'a Runtime,
+    pub shapes: &'a Arc<Cache>,
+    pub images: &'a Images,
+    pub phase2: Phase2,
 }
 
 impl HostedCircuit {
-    /// Load: check the component, its plan and its shape, the key, and that they belong together. Takes from milliseconds
-    /// to minutes; nothing stays in memory but what names and judges.
+    /// Load what a manifest describes: check the guest, its plan and its shape, the keys, and that they belong together. Takes
+    /// from milliseconds to minutes; nothing stays in memory but what names and judges. One circuit for each key, in order.
     pub(super) fn load(
-        runtime: &Runtime,
-        shapes: &Arc<Cache>,
+        loader: &Loader<'_>,
         manifest: Manifest,
-        files: Files,
-        source: Source,
-        phase2: Phase2,
-    ) -> Result<Self, LoadFailure> {
+        files: &Files<PathBuf>,
+        source: &Source,
+    ) -> Result<Vec<Self>, LoadFailure> {
+        let (guest, open_guest) = Guest::load(loader.runtime, loader.shapes, &manifest, &files.program)?;
         let named = |error: String| LoadFailure(format!("circuit `{}`: {error}", manifest.name));
-        let limits = manifest.limits().map_err(named)?;
-        let component = read_component(&files.component, limits.component_bytes).map_err(named)?;
-        let component = runtime.load(&manifest.name, &component, limits).map_err(said)?;
-        let info = component.describe().map_err(said)?;
-        let layout = component.plan(manifest.params.as_bytes()).map_err(said)?;
-        let shape = Arc::new(recorded_shape(&component, shapes, &manifest)?);
-        component.segment_limits(&layout, &shape).map_err(said)?;
-        let (key_header, key_bytes) = key_header(&files.key).map_err(named)?;
-        let resident = open(&files.key, phase2, shape).map_err(named)?;
-        let bound = zkhost_groth16::Prover::bound(resident.prover.as_ref());
-        let facts = Facts {
-            engine: resident.circuit.id,
-            dimensions: KeyDimensions::of(&bound.key, &bound.r1cs),
-            shape: resident.shape.hash().to_string(),
-            publics: resident.shape.public_count.into(),
-            aux: resident.shape.aux_count.into(),
-            constraints: resident.shape.constraints() as u64,
-            key_bytes,
-            shape_bytes: shape_bytes(&resident.shape),
-            proven: bound.key.proven,
-        };
-        Ok(Self {
-            digest: digest(&manifest, component.digest(), key_header),
-            verifier: bound.verifier.clone(),
-            manifest,
-            source,
-            component,
-            info,
-            layout,
-            shapes: shapes.clone(),
-            key_path: files.key,
-            phase2,
-            facts,
-            resident: Mutex::default(),
-            used: Mutex::new(Instant::now()),
-            users: AtomicU64::new(0),
-        })
+        let mut keys = vec![];
+        for key in &files.keys {
+            let path = loader.images.of(&key.file, open_guest.r1cs(), loader.phase2).map_err(named)?;
+            let (header, bytes) = key_header(&path).map_err(named)?;
+            keys.push((key.name.clone(), path, header, bytes));
+        }
+        let headers: Vec<_> = keys.iter().map(|(name, _, header, _)| (name.as_str(), *header)).collect();
+        let digests = digests(&manifest, &guest, &headers);
+        let (manifest, guest) = (Arc::new(manifest), Arc::new(guest));
+        let mut circuits = vec![];
+        for ((key, key_path, _, key_bytes), digest) in keys.into_iter().zip(&digests) {
+            let named = |error: String| LoadFailure(format!("circuit `{}`: {error}", manifest.name));
+            let resident = open(&key_path, loader.phase2, open_guest.clone()).map_err(named)?;
+            let bound = zkhost_groth16::Prover::bound(resident.prover.as_ref());
+            circuits.push(Self {
+                digest: *digest,
+                bundle: digests[0],
+                facts: Facts::of(&resident, key_bytes),
+                verifier: bound.verifier.clone(),
+                manifest: manifest.clone(),
+                source: source.clone(),
+                guest: guest.clone(),
+                key,
+                key_path,
+                phase2: loader.phase2,
+                resident: Mutex::default(),
+                used: Mutex::new(Instant::now()),
+                users: AtomicU64::new(0),
+            });
+        }
+        Ok(circuits)
     }
 
     /// Names it exactly.
@@ -156,14 +150,29 @@ impl HostedCircuit {
         &self.source
     }
 
-    /// The component.
-    pub fn component(&self) -> &Circuit {
-        &self.component
+    /// The circuits of one manifest have the digest of its first.
+    pub fn bundle(&self) -> Digest {
+        self.bundle
     }
 
-    /// How a job divides.
-    pub fn layout(&self) -> &Layout {
-        &self.layout
+    /// The name of its key, where its manifest has several.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// Where the image of its key is.
+    pub(super) fn key_path(&self) -> &Path {
+        &self.key_path
+    }
+
+    /// The guest's limits.
+    pub fn limits(&self) -> &Limits {
+        self.guest.limits()
+    }
+
+    /// Proofs of a job.
+    pub fn partitions(&self) -> u32 {
+        self.guest.partitions()
     }
 
     /// The engine's name for it: circuits of one constraint system and key share it.
@@ -199,8 +208,7 @@ impl HostedCircuit {
         if let Some(resident) = slot.kept.clone().or_else(|| slot.known.upgrade()) {
             return Ok(resident);
         }
-        let shape = Arc::new(recorded_shape(&self.component, &self.shapes, &self.manifest)?);
-        let resident = open(&self.key_path, self.phase2, shape)
+        let resident = open(&self.key_path, self.phase2, self.guest.open()?)
             .map_err(|error| LoadFailure(format!("circuit `{}`: {error}", self.name())))?;
         if resident.circuit.id != self.facts.engine {
             let path = self.key_path.display();
@@ -239,24 +247,44 @@ impl HostedCircuit {
 
     /// For people.
     pub fn describe(&self, pinned: bool) -> types::Circuit {
+        let [version, about, input_help] = self.guest.words();
         types::Circuit {
             digest: self.digest.to_string(),
             name: self.name().to_owned(),
-            version: self.info.version.clone(),
-            about: self.info.about.clone(),
-            input_help: self.info.input_help.clone(),
-            component: self.component.digest().to_string(),
+            key: self.key.clone(),
+            kind: self.guest.kind().to_owned(),
+            version,
+            about,
+            input_help,
+            component: self.guest.code_digest().to_string(),
             shape: self.facts.shape.clone(),
             publics: self.facts.publics,
             aux: self.facts.aux,
             constraints: self.facts.constraints,
-            partitions: self.layout.partitions,
+            partitions: self.partitions(),
             key_bytes: self.facts.key_bytes,
             proven: self.facts.proven,
             resident: self.is_resident(),
             pinned,
             source: self.source.name().to_owned(),
-            limits: self.component.limits().named().into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+            limits: self.limits().named().into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+        }
+    }
+}
+
+impl Facts {
+    fn of(resident: &Resident, key_bytes: u64) -> Self {
+        let (shape, bound) = (resident.guest.r1cs(), zkhost_groth16::Prover::bound(resident.prover.as_ref()));
+        Self {
+            engine: resident.circuit.id,
+            dimensions: KeyDimensions::of(&bound.key, &bound.r1cs),
+            shape: shape.hash().to_string(),
+            publics: shape.public_count.into(),
+            aux: shape.aux_count.into(),
+            constraints: shape.constraints() as u64,
+            key_bytes,
+            shape_bytes: shape_bytes(shape),
+            proven: bound.key.proven,
         }
     }
 }
@@ -268,17 +296,6 @@ impl Drop for InUse {
     fn drop(&mut self) {
         self.0.users.fetch_sub(1, Ordering::Relaxed);
     }
-}
-
-fn said(error: impl std::fmt::Display) -> LoadFailure {
-    LoadFailure(error.to_string())
-}
-
-fn read_component(path: &Path, bytes_max: u64) -> Result<Vec<u8>, String> {
-    let mut bytes = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes));
-    read.map_err(|error| format!("cannot read the component {}: {error}", path.display()))?;
-    Ok(bytes)
 }
 
 /// The digest of the page that commits to the whole key image, and the image's length.
@@ -293,39 +310,13 @@ fn key_header(path: &Path) -> Result<(Digest, u64), String> {
     read().map_err(|error| format!("cannot read the key {} (a key image was expected): {error}", path.display()))
 }
 
-fn open(path: &Path, phase2: Phase2, shape: Arc<R1cs>) -> Result<Resident, String> {
+fn open(path: &Path, phase2: Phase2, guest: OpenGuest) -> Result<Resident, String> {
     let with_path = |error: &dyn std::fmt::Display| format!("key {}: {error}", path.display());
     let file = File::open(path).map_err(|error| with_path(&error))?;
     let key = Arc::new(open_image(&file, phase2).map_err(|error| with_path(&error))?);
-    let prover = CpuProver::new(key, shape.clone()).map_err(|error| with_path(&error))?;
+    let prover = CpuProver::new(key, guest.r1cs().clone()).map_err(|error| with_path(&error))?;
     let bound: &BoundKey = zkhost_groth16::Prover::bound(&prover);
-    Ok(Resident { circuit: synthesis::Circuit::of(bound), prover: Arc::new(prover), shape })
-}
-
-/// The constraint system: from the cache if it was recorded before and is within the limits of now.
-fn recorded_shape(component: &Circuit, shapes: &Cache, manifest: &Manifest) -> Result<R1cs, LoadFailure> {
-    let params = manifest.params.as_bytes();
-    let key = CacheKey::of_shape(component.digest(), params);
-    let limits = component.limits();
-    let fits = |shape: &R1cs| {
-        let terms: u64 = shape.matrices.iter().map(|matrix| matrix.terms() as u64).sum();
-        u64::from(shape.public_count) <= limits.publics
-            && u64::from(shape.aux_count) <= limits.aux
-            && shape.constraints() as u64 <= limits.constraints
-            && terms <= limits.terms
-            && shape.dictionary.len() as u64 <= limits.coefficients
-    };
-    let cached = shapes.load(&key, SHAPE_BYTES_MAX).and_then(|bytes| read_shape(&bytes).ok());
-    if let Some(shape) = cached.filter(fits) {
-        return Ok(shape);
-    }
-    let shape = component.record_shape(params, false).map_err(said)?;
-    let mut encoded = Vec::new();
-    let stored = write_shape(&shape, &mut encoded).and_then(|()| shapes.store(&key, &encoded));
-    if let Err(error) = stored {
-        tracing::warn!(circuit = %manifest.name, %error, "the recorded shape is not cached and will be recorded again");
-    }
-    Ok(shape)
+    Ok(Resident { circuit: synthesis::Circuit::of(bound), prover: Arc::new(prover), guest })
 }
 
 /// About what a constraint system takes in memory.
@@ -334,19 +325,30 @@ fn shape_bytes(shape: &R1cs) -> u64 {
     8 * terms + 24 * shape.constraints() as u64 + 32 * shape.dictionary.len() as u64
 }
 
-fn digest(manifest: &Manifest, component: blake3::Hash, key: Digest) -> Digest {
-    let mut hasher = blake3::Hasher::new_derive_key("zkhost 2026 circuit of a manifest");
-    let mut field = |bytes: &[u8]| {
-        hasher.update(&(bytes.len() as u64).to_le_bytes());
-        hasher.update(bytes);
+/// The digests of a manifest's circuits, one for each key by name and header: each commits to all that the manifest names.
+fn digests(manifest: &Manifest, guest: &Guest, keys: &[(&str, Digest)]) -> Vec<Digest> {
+    let field = |hasher: &mut blake3::Hasher, bytes: &[u8]| {
+        hasher.update(&(bytes.len() as u64).to_le_bytes()).update(bytes);
     };
-    field(manifest.name.as_bytes());
-    field(component.as_bytes());
-    field(&key.0);
-    field(manifest.params.as_bytes());
-    for (name, value) in &manifest.limits {
-        field(name.as_bytes());
-        field(&value.to_le_bytes());
-    }
-    hasher.finalize().into()
+    let digest = |(name, key): &(&str, Digest)| {
+        let mut hasher = blake3::Hasher::new_derive_key("zkhost 2026 circuit of a manifest");
+        field(&mut hasher, manifest.name.as_bytes());
+        field(&mut hasher, guest.digest().as_bytes());
+        field(&mut hasher, &key.0);
+        field(&mut hasher, manifest.params.as_bytes());
+        for (name, value) in &manifest.limits {
+            field(&mut hasher, name.as_bytes());
+            field(&mut hasher, &value.to_le_bytes());
+        }
+        if !name.is_empty() {
+            field(&mut hasher, b"keys");
+            for (name, key) in keys {
+                field(&mut hasher, name.as_bytes());
+                field(&mut hasher, &key.0);
+            }
+            field(&mut hasher, name.as_bytes());
+        }
+        hasher.finalize().into()
+    };
+    keys.iter().map(digest).collect()
 }

@@ -1,8 +1,9 @@
 //! All circuits: scanned from a folder, uploaded, found, pinned, unloaded.
 
 use super::blobs::Blobs;
-use super::hosted::{Files, HostedCircuit, LoadFailure};
-use super::manifest::{FileRef, MANIFEST_BYTES_MAX, MANIFEST_FILE, Manifest};
+use super::hosted::{HostedCircuit, LoadFailure, Loader};
+use super::images::Images;
+use super::manifest::{FileRef, Files, MANIFEST_BYTES_MAX, MANIFEST_FILE, Manifest};
 use crate::Digest;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
@@ -86,6 +87,7 @@ pub struct Registry {
     runtime: Runtime,
     shapes: Arc<Cache>,
     blobs: Blobs,
+    images: Images,
     settings: RegistrySettings,
     state: RwLock<State>,
     /// One circuit is loaded at a time: compiling and recording take all cores and much memory.
@@ -102,19 +104,20 @@ struct State {
 }
 
 impl State {
-    /// Unload a circuit; the jobs that use it keep it. Another folder that holds it is looked at again, as if it were new:
-    /// the circuit's files were those of the first.
-    fn retire(&mut self, digest: Digest) {
+    /// Unload the circuits of a manifest; the jobs that use them keep them. Another folder that holds them is looked at again, as if
+    /// it were new: their files were those of the first.
+    fn retire(&mut self, bundle: Digest) {
         self.retired.retain(|circuit| circuit.strong_count() > 0);
-        self.retired.extend(self.circuits.remove(&digest).map(|circuit| Arc::downgrade(&circuit)));
-        self.folders.retain(|_, folder| folder.loaded != Some(digest));
+        let gone = self.circuits.extract_if(.., |_, circuit| circuit.bundle() == bundle);
+        self.retired.extend(gone.map(|(_, circuit)| Arc::downgrade(&circuit)));
+        self.folders.retain(|_, folder| folder.loaded != Some(bundle));
     }
 }
 
 /// What was last seen in a folder.
 struct Scanned {
     stamp: Stamp,
-    /// The circuit that is loaded from it: the last one that could be.
+    /// The first circuit of the manifest that is loaded from it: the last one that could be.
     loaded: Option<Digest>,
     /// Why what is there now cannot be.
     refused: Option<String>,
@@ -136,7 +139,8 @@ impl Registry {
             Err(error) => return Err(error),
         };
         let state = RwLock::new(State { pins, ..State::default() });
-        Ok(Self { runtime, shapes: Arc::new(shapes), blobs, settings, state, loading: Mutex::default() })
+        let (shapes, images) = (Arc::new(shapes), Images::open(settings.data.join("images"))?);
+        Ok(Self { runtime, shapes, blobs, images, settings, state, loading: Mutex::default() })
     }
 
     /// Uploaded files.
@@ -157,7 +161,7 @@ impl Registry {
             let manifest = read_manifest(&path);
             unread |= manifest.is_err();
             let loaded = manifest.and_then(|manifest| {
-                named.extend([&manifest.component, &manifest.key].into_iter().filter_map(digest_of));
+                named.extend(manifest.files.iter().filter_map(|(_, file)| file.digest()));
                 self.load_upload(manifest).map_err(|error| error.to_string())
             });
             if let Err(error) = loaded {
@@ -171,24 +175,24 @@ impl Registry {
     /// Load a circuit whose files were uploaded, and keep its manifest.
     pub fn upload(&self, text: &str) -> Result<Arc<HostedCircuit>, RegistryError> {
         let manifest = Manifest::parse(text).map_err(|error| LoadFailure(format!("the manifest: {error}")))?;
-        if manifest.component.file.is_some() || manifest.key.file.is_some() {
+        if manifest.files.iter().any(|(_, file)| file.file.is_some()) {
             let sentence =
                 "the manifest of an upload names its files by `blake3` alone, as `POST /v1/blobs` returned it";
             return Err(LoadFailure(sentence.into()).into());
         }
         let circuit = self.load_upload(manifest)?;
-        write_whole(&self.manifest_path(circuit.digest()), text.as_bytes())?;
+        write_whole(&self.manifest_path(circuit.bundle()), text.as_bytes())?;
         Ok(circuit)
     }
 
     fn load_upload(&self, manifest: Manifest) -> Result<Arc<HostedCircuit>, RegistryError> {
         let file = |what: &str, file: &FileRef| {
-            let path = digest_of(file).map(|digest| self.blobs.path(digest)).filter(|path| path.exists());
+            let path = file.digest().map(|digest| self.blobs.path(digest)).filter(|path| path.exists());
             let digest = file.blake3.as_deref().unwrap_or_default();
             path.ok_or_else(|| LoadFailure(format!("{what} {digest} was not uploaded; send it to `POST /v1/blobs`")))
         };
-        let files = Files { component: file("component", &manifest.component)?, key: file("key", &manifest.key)? };
-        self.load(manifest, files, Source::Upload)
+        let files = manifest.files.try_map(file)?;
+        self.load(manifest, &files, Source::Upload)
     }
 
     /// Look at the watched folder: load what is new or changed, unload what is gone. A folder that holds no circuit is
@@ -245,6 +249,12 @@ impl Registry {
             // For a folder that came before in the list and holds what another one let go.
             self.scan();
         }
+        if changed {
+            let _one = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Err(error) = self.remove_images() {
+                tracing::error!(%error, "images of keys that are no longer used cannot be removed");
+            }
+        }
         changed
     }
 
@@ -267,28 +277,41 @@ impl Registry {
                 return Err(LoadFailure(format!("{what}: the manifest of a folder names its files by `file`")));
             };
             let path = folder.join(name);
-            match digest_of(file) {
+            match file.digest() {
                 None => Ok(path),
                 Some(digest) => check_digest(&path, digest).map(|()| path),
             }
         };
-        let files = Files { component: file("component", &manifest.component)?, key: file("key", &manifest.key)? };
-        self.load(manifest, files, Source::Folder(folder.to_owned()))
+        let files = manifest.files.try_map(file)?;
+        self.load(manifest, &files, Source::Folder(folder.to_owned()))
     }
 
-    fn load(&self, manifest: Manifest, files: Files, source: Source) -> Result<Arc<HostedCircuit>, RegistryError> {
+    /// Load a circuit for each key of a manifest. Returns the first.
+    fn load(
+        &self,
+        manifest: Manifest,
+        files: &Files<PathBuf>,
+        source: Source,
+    ) -> Result<Arc<HostedCircuit>, RegistryError> {
         let _one = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
         let circuits_max = self.settings.loaded_max;
-        if self.read().circuits.len() >= circuits_max {
+        if self.read().circuits.len() + files.keys.len() > circuits_max {
             return Err(RegistryError::Full { circuits_max });
         }
         let phase2 = self.settings.phase2;
-        let circuit = HostedCircuit::load(&self.runtime, &self.shapes, manifest, files, source, phase2)?;
+        let loader = Loader { runtime: &self.runtime, shapes: &self.shapes, images: &self.images, phase2 };
+        let loaded = HostedCircuit::load(&loader, manifest, files, &source)?;
+        let mut state = self.write();
         // One that is loaded already stays, with the jobs that use it.
-        Ok(self.write().circuits.entry(circuit.digest()).or_insert_with(|| Arc::new(circuit)).clone())
+        let mut keep = |circuit: HostedCircuit| {
+            state.circuits.entry(circuit.digest()).or_insert_with(|| Arc::new(circuit)).clone()
+        };
+        let circuits: Vec<_> = loaded.into_iter().map(&mut keep).collect();
+        circuits.into_iter().next().ok_or_else(|| LoadFailure("the manifest names no key".into()).into())
     }
 
-    /// The circuit of a digest, of the beginning of one, or of a name.
+    /// The circuit of a digest, of the beginning of one, or of a name; a name stands for the manifest's first key unless one
+    /// follows it, after a colon.
     pub fn find(&self, text: &str) -> Result<Arc<HostedCircuit>, RegistryError> {
         let state = self.read();
         if let Some(circuit) = text.parse().ok().and_then(|digest: Digest| state.circuits.get(&digest)) {
@@ -298,8 +321,10 @@ impl Registry {
             return Ok(circuit.clone());
         }
         let is_prefix = text.len() >= PREFIX_DIGITS_MIN && text.chars().all(|c| c.is_ascii_hexdigit());
+        let (name, key) = text.split_once(':').map_or((text, None), |(name, key)| (name, Some(key)));
         let matches = |circuit: &&Arc<HostedCircuit>| {
-            circuit.name() == text || (is_prefix && circuit.digest().to_string().starts_with(text))
+            let is_key = key.map_or(circuit.digest() == circuit.bundle(), |key| circuit.key() == key);
+            (circuit.name() == name && is_key) || (is_prefix && circuit.digest().to_string().starts_with(text))
         };
         let found: Vec<_> = state.circuits.values().filter(matches).collect();
         match found.as_slice() {
@@ -353,26 +378,35 @@ impl Registry {
         Ok(write_whole(&self.settings.data.join("pins.json"), &text)?)
     }
 
-    /// Unload an uploaded circuit and remove files that no other one names. Jobs that run keep it until they end.
+    /// Unload an uploaded circuit, with all keys of its manifest, and remove files that no other one names. Jobs that run keep
+    /// it until they end.
     pub fn unload(&self, circuit: &HostedCircuit) -> Result<(), RegistryError> {
         if let Source::Folder(folder) = circuit.source() {
             return Err(RegistryError::Watched(folder.clone()));
         }
         let _one = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
-        match std::fs::remove_file(self.manifest_path(circuit.digest())) {
+        match std::fs::remove_file(self.manifest_path(circuit.bundle())) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
             _ => {}
         }
-        self.write().retire(circuit.digest());
-        circuit.evict();
-        let files = |circuit: &HostedCircuit| {
-            let manifest = circuit.manifest();
-            [&manifest.component, &manifest.key].map(digest_of)
+        for other in self.all().iter().filter(|other| other.bundle() == circuit.bundle()) {
+            other.evict();
+        }
+        self.write().retire(circuit.bundle());
+        let files = |circuit: &HostedCircuit| -> BTreeSet<Digest> {
+            circuit.manifest().files.iter().filter_map(|(_, file)| file.digest()).collect()
         };
         let own = files(circuit);
-        let others: BTreeSet<_> = self.all().iter().flat_map(|circuit| files(circuit)).flatten().collect();
+        let others: BTreeSet<_> = self.all().iter().flat_map(|circuit| files(circuit)).collect();
         // Only its own files: others may be uploads whose manifest is yet to come.
-        Ok(self.blobs.remove_unnamed(|digest| others.contains(&digest) || !own.contains(&Some(digest)), true)?)
+        self.blobs.remove_unnamed(|digest| others.contains(&digest) || !own.contains(&digest), true)?;
+        Ok(self.remove_images()?)
+    }
+
+    /// Remove the images of keys that no loaded circuit has.
+    fn remove_images(&self) -> std::io::Result<()> {
+        let circuits = self.all();
+        self.images.remove(|path| circuits.iter().all(|circuit| circuit.key_path() != path))
     }
 
     fn forget_folder(&self, path: &Path) {
@@ -394,10 +428,6 @@ impl Registry {
     fn write(&self) -> RwLockWriteGuard<'_, State> {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn digest_of(file: &FileRef) -> Option<Digest> {
-    file.blake3.as_ref()?.parse().ok()
 }
 
 fn read_manifest(path: &Path) -> Result<Manifest, String> {

@@ -205,7 +205,7 @@ fn body(mut hasher: blake3::Hasher, circuit: &HostedCircuit, input: blake3::Hash
 
 /// Pinned public inputs in the one form that is recorded and compared.
 fn check_publics(publics: &[Vec<String>], circuit: &HostedCircuit) -> Result<String, SubmitError> {
-    let (partitions, count) = (circuit.layout().partitions as usize, circuit.public_count());
+    let (partitions, count) = (circuit.partitions() as usize, circuit.public_count());
     if publics.len() != partitions || publics.iter().any(|publics| publics.len() != count) {
         let expected = format!("{partitions} partitions of {count} were expected, as an array of arrays");
         return Err(SubmitError::Publics(expected));

@@ -4,20 +4,19 @@ use super::{Host, now_ms};
 use crate::circuits::{HostedCircuit, Resident};
 use crate::queue::Live;
 use crate::scalars;
-use crate::stages::{StageTimes, TimedJob, TimedJudge};
+use crate::stages::{GuestJob, StageTimes, TimedJob, TimedJudge};
 use crate::store::{Outcome as Record, StoreError};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use zkhost_client::types::JobState;
-use zkhost_engine::component::ComponentJob;
 use zkhost_engine::failure::{Cause, Failure, Outcome, Proved};
 use zkhost_engine::ids::{JobId, Priority};
 use zkhost_engine::scheduler::Refusal;
 use zkhost_engine::synthesis;
 use zkhost_engine::{JobRequest, engine::SubmitError};
-use zkhost_runtime::{Fault, Input, Refusal as GuestRefusal, RunError, Silent};
+use zkhost_runtime::{Fault, Input, Refusal as GuestRefusal, RunError};
 
 /// How soon to ask the engine again when it is full, which other jobs' ends change.
 const ENGINE_RETRY: Duration = Duration::from_millis(20);
@@ -124,13 +123,11 @@ impl Host {
     }
 
     /// The input, opened; the key, in memory.
-    fn prepare(&self, live: &Live, circuit: &HostedCircuit) -> Result<(ComponentJob, Arc<Resident>), End> {
+    fn prepare(&self, live: &Live, circuit: &HostedCircuit) -> Result<(GuestJob, Arc<Resident>), End> {
         let input = self.input(live)?;
         let resident = circuit.resident().map_err(|error| End::from(failed("key-unusable", error.to_string())))?;
-        let parts = (circuit.layout(), resident.shape.as_ref());
-        let params = circuit.manifest().params.as_bytes();
-        let job = ComponentJob::new(circuit.component(), params, &input, parts, Arc::new(Silent));
-        Ok((job.map_err(|error| End::from(guest_failed(&error)))?, resident))
+        let job = resident.guest.job(input).map_err(|error| End::from(guest_failed(&error)))?;
+        Ok((job, resident))
     }
 
     fn input(&self, live: &Live) -> Result<Input, End> {

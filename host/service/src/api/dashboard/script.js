@@ -109,7 +109,8 @@ function show(overview) {
   tile("tiles", "devices lost", counters.device_losses, counters.device_losses ? "bad" : "");
   budget.forEach(({ name, used, limit }) => tile("budget", name, `${bytes(used)} of ${bytes(limit)}`, "", used, limit));
   waterfall(overview);
-  const name = digest => circuits.circuits.find(circuit => circuit.digest == digest)?.name ?? digest.slice(0, 12);
+  const full = ({ name, key }) => key ? `${name}:${key}` : name;
+  const name = digest => { const found = circuits.circuits.find(circuit => circuit.digest == digest); return found ? full(found) : digest.slice(0, 12) };
   const state = job => [job.waits_for ? `${job.state}: ${job.waits_for}` : job.state, job.state];
   table("jobs", ["job", "state", "circuit", "priority", "owner", "accepted", "took"], jobs.map(job =>
     [[job.id, "", "code"], state(job), [name(job.circuit)], [job.priority], [job.owner], [when(job.submitted_ms)], [progress(job)]]), "no jobs yet");
@@ -118,8 +119,8 @@ function show(overview) {
   const refused = Object.entries(circuits.refused).map(([folder, why]) => [[folder], ["refused", "bad"], [], [why]]);
   const key = circuit => `${bytes(circuit.key_bytes)}${circuit.resident ? ", in memory" : ""}${circuit.proven ? "" : ", not seen to prove yet"}`;
   table("circuits", ["circuit", "digest", "key", "what"], circuits.circuits.map(circuit =>
-    [[`${circuit.name} ${circuit.version}${circuit.pinned ? " (pinned)" : ""}`], [circuit.digest.slice(0, 12), "", "code"], [key(circuit)],
-      [`${circuit.constraints.toLocaleString()} constraints, ${circuit.partitions} partition${circuit.partitions == 1 ? "" : "s"}`]]).concat(refused), "none is loaded");
+    [[`${full(circuit)} ${circuit.version}${circuit.pinned ? " (pinned)" : ""}`], [circuit.digest.slice(0, 12), "", "code"], [key(circuit)],
+      [`${circuit.kind}, ${circuit.constraints.toLocaleString()} constraints, ${circuit.partitions} partition${circuit.partitions == 1 ? "" : "s"}`]]).concat(refused), "none is loaded");
 }
 
 async function refresh() {
