@@ -8,7 +8,6 @@
 //! Everything is exact for infinities, repeated points and opposite points. Digits, sorted terms, tiles of points and sums are
 //! zeroed after use. That memory is accessed and time is spent according to scalars is inherent in the algorithm.
 
-mod cache;
 mod coordinate;
 mod digits;
 #[cfg(target_arch = "x86_64")]
@@ -22,7 +21,6 @@ mod pairwise;
 mod terms;
 mod window;
 
-pub(crate) use cache::prefetch;
 pub use coordinate::Coordinate;
 pub use digits::SignedScalar;
 pub use pairwise::Summable;

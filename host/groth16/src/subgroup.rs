@@ -5,7 +5,7 @@
 //! 18 in G2 (13^-18) leave an error below 2^-64. They cost less than one addition per point and combination: a pass adds
 //! each point to one random bucket of p^d, whose index written in base p holds the coefficients of d combinations at once.
 
-use crate::msm::{POINTS_PER_TILE, Summable, Tile, prefetch};
+use crate::msm::{POINTS_PER_TILE, Summable, Tile};
 use crate::points::{G1Point, G2Point};
 use blstrs::{G1Affine, G1Projective, G2Affine, G2Projective};
 use group::Group;
@@ -18,9 +18,6 @@ const BATCH_FROM_POINTS: usize = 4096;
 
 /// Points of a pass sorted together by their buckets: tens for each bucket, so that few sums are left to add to it.
 const POINTS_PER_SORT: usize = 1 << 17;
-
-/// How many points ahead one is asked for: sorted, they lie far apart.
-const POINTS_AHEAD: usize = 32;
 
 /// A group whose cofactor's least prime is known.
 pub(crate) trait Cofactored: Summable {
@@ -100,12 +97,8 @@ fn add_to_buckets<P: Summable>(points: &[P], chosen: &[u32], buckets: &mut [P::S
     }
     for start in (0..order.len()).step_by(tile.capacity()) {
         tile.clear();
-        for at in start..order.len().min(start + tile.capacity()) {
-            if let Some(&ahead) = order.get(at + POINTS_AHEAD) {
-                prefetch(&points[ahead as usize]);
-            }
-            let index = order[at] as usize;
-            tile.push(chosen[index], &points[index], false);
+        for &index in &order[start..order.len().min(start + tile.capacity())] {
+            tile.push(chosen[index as usize], &points[index as usize], false);
         }
         tile.sums().for_each(|(bucket, sum)| buckets[bucket as usize] += &P::Affine::from(*sum));
     }

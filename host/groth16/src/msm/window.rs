@@ -1,6 +1,5 @@
 //! One window of a multi-scalar multiplication.
 
-use super::cache::prefetch;
 use super::digits::Window;
 use super::pairwise::{POINTS_PER_TILE, Summable, Tile};
 use super::terms::Terms;
@@ -11,8 +10,9 @@ use rayon::prelude::*;
 /// Sorted terms one task sums.
 pub(super) const ENTRIES_PER_PIECE: usize = 1 << 15;
 
-/// How many points ahead one is asked for: they lie far apart in the key, and their cache misses are to overlap.
-const POINTS_AHEAD: usize = 32;
+/// Points copied together out of the key, where they lie far apart: loads that do not wait for each other, so that their
+/// cache misses overlap.
+const POINTS_GATHERED: usize = 32;
 
 /// Bucket sums below which they are weighted one by one: rounds of few additions hardly share their inversion.
 const LEAST_GRID: usize = 64;
@@ -97,6 +97,7 @@ pub(super) fn weighted_sum<P: Summable>(points: &[P], entries: &[Entry], buckets
 /// The sum of bucket number times point over some consecutive entries of the sorted list, the first of which has index `first`.
 fn weighted_sum_from<P: Summable>(points: &[P], entries: &[Entry], first: usize, buckets: &Buckets) -> P::Sum {
     let mut tile = Tile::new(entries.len());
+    let mut gathered = SecretBuffer::zeros(POINTS_GATHERED);
     let mut sums = BucketSums::new(entries.len());
     let (mut total, mut start) = (P::Sum::identity(), 0);
     while start < entries.len() {
@@ -107,15 +108,15 @@ fn weighted_sum_from<P: Summable>(points: &[P], entries: &[Entry], first: usize,
             total += sums.drain_weighted(&mut tile);
         }
         tile.clear();
-        for (index, entry) in (start..end).zip(&entries[start..end]) {
-            if let Some(ahead) = entries.get(index + POINTS_AHEAD) {
-                prefetch(&points[ahead.point()]);
+        for (index, entries) in (start..).step_by(POINTS_GATHERED).zip(entries[start..end].chunks(POINTS_GATHERED)) {
+            gathered.iter_mut().zip(entries).for_each(|(gathered, entry)| *gathered = points[entry.point()]);
+            for ((index, entry), point) in (first + index..).zip(entries).zip(gathered.iter()) {
+                while bucket_end <= index {
+                    bucket += 1;
+                    bucket_end = buckets.ends[bucket - 1] as usize;
+                }
+                tile.push(bucket as u32, point, entry.is_negative());
             }
-            while bucket_end <= first + index {
-                bucket += 1;
-                bucket_end = buckets.ends[bucket - 1] as usize;
-            }
-            tile.push(bucket as u32, &points[entry.point()], entry.is_negative());
         }
         tile.sums().for_each(|(bucket, sum)| sums.push(bucket, sum));
         start = end;
