@@ -270,6 +270,11 @@ impl Budget {
         self.device(device).residents.get(&circuit).is_some_and(|resident| resident.loaded)
     }
 
+    /// Whether the circuit is on the device or fits beside all that is.
+    pub fn has_room(&self, device: DeviceId, circuit: CircuitId, circuit_bytes: u64, priority: Priority) -> bool {
+        self.device(device).plan(circuit, circuit_bytes, priority).is_some_and(|evict| evict.is_empty())
+    }
+
     /// Whether the circuit is on the device and no partition needs it there.
     pub fn is_idle(&self, device: DeviceId, circuit: CircuitId) -> bool {
         self.device(device).residents.get(&circuit).is_some_and(Resident::is_idle)

@@ -198,8 +198,9 @@ impl Scheduler {
         self.rank(submission, devices, admitted)
     }
 
-    /// Those that live and have a credit: where the circuit is resident first, then the least busy. A partition that is
-    /// admitted needs no new credit.
+    /// Those that live and have a credit: where the circuit is resident and a slot is free first, then where it fits beside
+    /// others and a slot is free, then where it is resident; of equal ones the least busy. A partition that is admitted needs
+    /// no new credit.
     fn rank(&self, submission: &Submission, devices: Vec<DeviceId>, admitted: bool) -> Places {
         let free = |id: &DeviceId| {
             let device = &self.devices[usize::from(id.0)];
@@ -210,7 +211,17 @@ impl Scheduler {
         free.sort_by_key(|&id| {
             let device = &self.devices[usize::from(id.0)];
             let load = u64::from(device.in_flight) * 1024 / u64::from(device.spec.slots.max(1));
-            (!self.budget.is_resident(id, submission.circuit), load, id)
+            let bytes = submission.circuit_bytes[usize::from(id.0)].unwrap_or(u64::MAX);
+            let crowded = device.in_flight >= u32::from(device.spec.slots);
+            let resident = self.budget.is_resident(id, submission.circuit);
+            let fits = resident || self.budget.has_room(id, submission.circuit, bytes, submission.priority);
+            let place = match (crowded, resident, fits) {
+                (false, true, _) => 0,
+                (false, false, true) => 1,
+                (true, true, _) => 2,
+                _ => 3,
+            };
+            (place, load, id)
         });
         if free.is_empty() { Places::Later } else { Places::Any(free) }
     }

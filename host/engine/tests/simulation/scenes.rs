@@ -321,3 +321,24 @@ fn a_circuit_is_loaded_ahead_of_its_jobs_and_evicted_unless_it_is_in_use() {
     world.run();
     assert_eq!((world.scheduler.counters().evictions, world.usage().device_bytes), (2, vec![0, 0, 0]));
 }
+
+#[test]
+fn a_job_spreads_over_devices_that_have_room_and_evicts_nothing_for_it() {
+    let scene = setup(devices(&[2, 2], false));
+    let loads = |world: &World| world.order.iter().filter(|action| action.starts_with("load")).count();
+    let spread = check(scene.clone(), vec![(0, job(&scene, "job", 1, 4), Truth::default())]);
+    assert_eq!(loads(&spread), 2, "four partitions on four slots");
+    let small = check(scene.clone(), vec![(0, job(&scene, "job", 1, 2), Truth::default())]);
+    assert_eq!(loads(&small), 1, "two partitions need one device");
+
+    // 60 bytes of 100 each: the other device has another circuit, which is idle by then.
+    let large = |name, circuit, partitions| {
+        let mut job = job(&scene, name, circuit, partitions);
+        job.circuit_bytes = vec![Some(60), Some(60)];
+        job
+    };
+    let jobs = vec![(0, large("a", 1, 1), Truth::default()), (1, large("b", 2, 1), Truth::default())];
+    let jobs = jobs.into_iter().chain([(500, large("again", 1, 6), Truth::default())]).collect();
+    let kept = check(scene.clone(), jobs);
+    assert_eq!((loads(&kept), kept.scheduler.counters().evictions), (2, 0));
+}
