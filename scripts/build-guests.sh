@@ -2,7 +2,8 @@
 # Build every guest circuit to guest-circuits/target/components.
 #
 # The Sapling circuits leave field inversion to the host; `NAME-published` is the same circuit with the field arithmetic
-# exactly as published, for the tests and benchmarks that compare the two. ZKHOST names a command that is built already.
+# exactly as published, for the tests and benchmarks that compare the two, and `arithmetic-narrow` does without wide
+# arithmetic. ZKHOST names a command that is built already.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -19,6 +20,7 @@ done
 for circuit in sha256 merkle-poseidon replica arithmetic hostile; do
     "$ZKHOST" build guest-circuits --locked --package "$circuit" --out "$components/$circuit.wasm"
 done
+"$ZKHOST" build guest-circuits --locked --package arithmetic --out "$components/arithmetic-narrow.wasm" --no-wide-arithmetic
 
 # The circuit in C: a core module by clang, without a library, which `zkhost build` takes as it is.
 module=guest-circuits/target/c-mimc.wasm

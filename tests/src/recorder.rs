@@ -5,23 +5,13 @@ use bls12_381::Scalar;
 use zkhost_groth16::r1cs::{Counts, MatrixId, R1cs, ShapeLimits, ShapeRecorder};
 use zkhost_groth16::scalar::limbs_from_le_bytes;
 
-/// Limits that no test reaches.
-const NO_LIMITS: ShapeLimits = ShapeLimits {
-    publics: 1 << 30,
-    aux: 1 << 30,
-    constraints: 1 << 30,
-    terms: 1 << 30,
-    coefficients: 1 << 30,
-    name_bytes: 1 << 30,
-};
-
 /// The bit that marks a column as a public input.
 const PUBLIC: u32 = 1 << 31;
 
 /// Synthesise a circuit without values and record its rows.
 pub fn record(circuit: impl Circuit<Scalar>) -> R1cs {
     let counts = Counts { publics: 0, aux: 0, constraints: 0 };
-    let mut recorder = Recorder { shape: ShapeRecorder::new(NO_LIMITS, false), counts };
+    let mut recorder = Recorder { shape: ShapeRecorder::new(ShapeLimits::NONE, false), counts };
     circuit.synthesize(&mut recorder).expect("a shape needs no values");
     recorder.shape.finish(recorder.counts).expect("bellman's rows are a constraint system")
 }

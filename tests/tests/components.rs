@@ -8,13 +8,16 @@ use bellman::{Circuit, ConstraintSystem, SynthesisError};
 use bls12_381::{Bls12, Scalar as OtherScalar};
 use reference_groth16::{Parameters, Proof as OtherProof, create_proof, prepare_verifying_key, verify_proof};
 use sapling_crypto::circuit::{Output, Spend};
+use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
+use zkhost_groth16::assignment::{SegmentSink, SegmentWriter, SinkError};
 use zkhost_groth16::formats::{Subgroup, Trailer, known_params, read_params, write_params};
 use zkhost_groth16::key::Phase2;
+use zkhost_groth16::r1cs::CheckError;
 use zkhost_groth16::scalar::{limbs_to_le_bytes, to_canonical};
 use zkhost_groth16::setup::{ToxicWaste, setup};
 use zkhost_groth16::{Assignment, CpuProver, HBasis, PreparedVerifyingKey, Proof, Prover, ProvingKey, R1cs, Scalar};
-use zkhost_runtime::{Compiler, Input, Limits, Runtime, Synthesis};
+use zkhost_runtime::{Compiler, Input, Limits, Runtime, Synthesis, examine_without_wide_arithmetic};
 use zkhost_tests::{ForBellman, ceremony_key, component, example_input, example_params, fixture, record};
 
 /// The blinding of the golden proof.
@@ -245,4 +248,81 @@ fn a_guest_in_c_refuses_bad_input_with_a_sentence() {
     check_refused_by_c(r#"{"left": "0x1", "right": "0x2"} 1"#, "more follows");
     check_refused_by_c("[]", "an object");
     check_refused_by_c(&" ".repeat(1025), "at most 1,024 bytes");
+}
+
+/// Two challenges of two layers, each a segment: SHA-256 and Poseidon with words, opened in parts.
+#[test]
+fn replica_is_proved_as_by_groth16() {
+    let run = run("replica", &example_params("replica"));
+    assert_eq!(run.r1cs.constraints(), 289_283);
+    check_development_key(&run);
+}
+
+/// Passes on what a guest writes, with one word wrong: a group's bits, or a limb where a group has none.
+struct WrongWord {
+    writer: SegmentWriter,
+    /// Groups before the wrong one.
+    left: usize,
+}
+
+impl SegmentSink for WrongWord {
+    fn write_groups(&mut self, masks: &[u64], elements: &[u64]) -> Result<(), SinkError> {
+        let (mut masks, mut elements) = (masks.to_vec(), elements.to_vec());
+        let full: Vec<u32> = masks.chunks_exact(2).map(|group| group[0].count_ones()).collect();
+        match full.get(self.left) {
+            Some(&64) => elements[4 * full[..self.left].iter().sum::<u32>() as usize] ^= 2,
+            Some(_) => masks[2 * self.left + 1] ^= !masks[2 * self.left],
+            None => {}
+        }
+        self.left = self.left.wrapping_sub(full.len());
+        self.writer.write_groups(&masks, &elements)
+    }
+
+    fn write_public(&mut self, elements: &[u64]) -> Result<(), SinkError> {
+        self.writer.write_public(elements)
+    }
+}
+
+/// A guest that computed a word wrongly, whichever gadget it is of, does not pass the check, which names the row.
+#[test]
+fn a_wrong_word_of_any_gadget_is_caught_by_check_which_names_the_row() {
+    let params = br#"{"challenges": 1}"#;
+    let circuit = RUNTIME.load("replica", &component("replica"), Limits::default()).unwrap();
+    let (layout, shape) = (circuit.plan(params).unwrap(), circuit.record_shape(params, true).unwrap());
+    let mut input: serde_json::Value = serde_json::from_slice(&example_input("replica")).unwrap();
+    input["partitions"][0].as_array_mut().unwrap().truncate(1);
+    let mut job = circuit.open(params, &Input::from(input.to_string().into_bytes())).unwrap();
+    let limits = circuit.segment_limits(&layout, &shape).unwrap()[0];
+    // The last group has padding, which the sink checks.
+    let groups = (limits.aux_count / 64) as usize;
+    let mut named = BTreeSet::new();
+    for left in (0..groups).step_by(groups / 48) {
+        let writer = SegmentWriter::on_heap(layout.encoding, limits).unwrap();
+        let wrong = job.assign(0, 0, WrongWord { writer, left }).unwrap();
+        let assignment = Assignment::new(vec![wrong.writer.finish().unwrap()]);
+        let Err(CheckError::Unsatisfied(broken)) = shape.check(&assignment) else { panic!("group {left} passes") };
+        named.insert(broken.name.expect("a name"));
+    }
+    for gadget in ["/bits/", "/hash/", "/column path/", "/label/"] {
+        assert!(named.iter().any(|name| name.contains(gadget)), "no word of {gadget} was wrong: {named:?}");
+    }
+}
+
+/// Built for hosts without wide arithmetic, a circuit has the same rows and values.
+#[test]
+fn without_wide_arithmetic_a_circuit_is_the_same() {
+    let [wide, narrow] = ["arithmetic", "arithmetic-narrow"].map(|name| {
+        let circuit = RUNTIME.load(name, &component(name), Limits::default()).unwrap();
+        let (layout, shape) = (circuit.plan(b"").unwrap(), circuit.record_shape(b"", false).unwrap());
+        let input = Input::from(example_input("arithmetic"));
+        let job = Synthesis { params: b"", input: &input, layout: &layout, shape: &shape };
+        let assignments = circuit.synthesise(job, 0..1, 1).unwrap();
+        shape.check(&assignments[0]).unwrap();
+        (shape.hash(), assignments[0].z())
+    });
+    assert_eq!(wide.0, narrow.0);
+    assert!(wide.1 == narrow.1);
+    let refused = examine_without_wide_arithmetic(&component("arithmetic"), &Limits::default()).unwrap_err();
+    assert!(refused.contains("zkhost build --no-wide-arithmetic"), "{refused}");
+    examine_without_wide_arithmetic(&component("arithmetic-narrow"), &Limits::default()).unwrap();
 }

@@ -279,22 +279,13 @@ pub fn joined(assignments: &[Assignment]) -> (Assignment, Vec<SegmentLimits>) {
     (Assignment::new(segments), limits)
 }
 
-const NO_LIMITS: ShapeLimits = ShapeLimits {
-    publics: 1 << 30,
-    aux: 1 << 30,
-    constraints: 1 << 30,
-    terms: 1 << 32,
-    coefficients: 1 << 30,
-    name_bytes: 0,
-};
-
 /// x -> x^2 + 3 to fill a domain of 2^log: every value is of full size, 32 bytes for each point of the domain.
 pub fn squarings(device: &Arc<zkhost_cuda::Device>, log: u32) -> Material {
     // The rows that bind the one and the public input are the domain's last.
     let steps = (1usize << log) - 2;
     let mut values = vec![Scalar::from(0x1234_5678_9abc_def1).square().square().square()];
     (0..steps).for_each(|i| values.push(values[i].square() + Scalar::from(3)));
-    let mut recorder = ShapeRecorder::new(NO_LIMITS, false);
+    let mut recorder = ShapeRecorder::new(ShapeLimits::NONE, false);
     let one = recorder.add_coefficients(&to_canonical(&Scalar::ONE)).expect("within the limits");
     let minus_three = recorder.add_coefficients(&to_canonical(&-Scalar::from(3))).expect("within the limits");
     // Publics have the top bit set: the one is 0, the result 1.

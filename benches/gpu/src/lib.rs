@@ -18,18 +18,9 @@ use zkhost_groth16::{
 };
 use zkhost_guest::native::Shape;
 
-const NO_LIMITS: ShapeLimits = ShapeLimits {
-    publics: 1 << 30,
-    aux: 1 << 30,
-    constraints: 1 << 30,
-    terms: 1 << 32,
-    coefficients: 1 << 30,
-    name_bytes: 0,
-};
-
 /// Records a native run's shape the way a guest's calls would, without names.
 pub fn constraint_system(shape: &Shape) -> R1cs {
-    let mut recorder = ShapeRecorder::new(NO_LIMITS, false);
+    let mut recorder = ShapeRecorder::new(ShapeLimits::NONE, false);
     let mut ids: HashMap<[u64; 4], u32> = HashMap::new();
     for (matrix, rows) in MatrixId::ALL.into_iter().zip(&shape.rows) {
         for row in rows {

@@ -10,15 +10,6 @@ use zkhost_groth16::{
     scalar::to_canonical,
 };
 
-const NO_LIMITS: ShapeLimits = ShapeLimits {
-    publics: 1 << 30,
-    aux: 1 << 30,
-    constraints: 1 << 30,
-    terms: 1 << 30,
-    coefficients: 1 << 30,
-    name_bytes: 1 << 30,
-};
-
 /// A term: index into z = [1, publics, aux] and coefficient.
 pub type Term = (usize, Scalar);
 
@@ -34,7 +25,7 @@ pub struct Builder {
 impl Builder {
     /// A circuit with these public inputs.
     pub fn new(publics: Vec<Scalar>) -> Self {
-        let recorder = ShapeRecorder::new(NO_LIMITS, false);
+        let recorder = ShapeRecorder::new(ShapeLimits::NONE, false);
         Self { recorder, coefficients: HashMap::new(), publics, aux: vec![], constraints: 0 }
     }
 

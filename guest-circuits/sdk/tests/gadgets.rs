@@ -13,9 +13,9 @@ use rand_core06::{RngCore, SeedableRng};
 use reference_synthesis::Reference;
 use zkhost_guest::bellpepper_core::boolean::{self as published_boolean, AllocatedBit, Boolean};
 use zkhost_guest::bellpepper_core::num::AllocatedNum;
-use zkhost_guest::bellpepper_core::{ConstraintSystem, SynthesisError};
+use zkhost_guest::bellpepper_core::{ConstraintSystem, LinearCombination, SynthesisError, Variable};
 use zkhost_guest::gadgets::poseidon::Poseidon;
-use zkhost_guest::gadgets::{WordPass, boolean, multipack, sha256, uint32};
+use zkhost_guest::gadgets::{WordPass, boolean, merkle, multipack, sha256, uint32};
 use zkhost_guest::native::{self, Assignment, Shape};
 use zkhost_guest::{Error, Fr};
 
@@ -213,7 +213,7 @@ impl Twin for Bits {
         let mixed = bits(&mut cs.namespace(|| "mixed"), self.packed, Kind::Mixed, self.word);
         let first = published_multipack::pack_bits(cs.namespace(|| "first"), &counted)?;
         let second = published_multipack::pack_bits(cs.namespace(|| "second"), &mixed)?;
-        published_multipack::pack_into_inputs(cs.namespace(|| "inputs"), &[&element[..], &mixed].concat())?;
+        published_multipack::pack_into_inputs(cs.namespace(|| "inputs"), &[&element[..], &word, &mixed].concat())?;
         Ok(format!("{element:?} {word:?} {counted:?} {first:?} {second:?}"))
     }
 
@@ -224,7 +224,7 @@ impl Twin for Bits {
         let mixed = bits(&mut cs.namespace(|| "mixed"), self.packed, Kind::Mixed, self.word);
         let first = multipack::pack_bits(cs.namespace(|| "first"), &counted)?;
         let second = multipack::pack_bits(cs.namespace(|| "second"), &mixed)?;
-        multipack::pack_into_inputs(cs.namespace(|| "inputs"), &[&element[..], &mixed].concat())?;
+        multipack::pack_into_inputs(cs.namespace(|| "inputs"), &[&element[..], &word, &mixed].concat())?;
         Ok(format!("{element:?} {word:?} {counted:?} {first:?} {second:?}"))
     }
 }
@@ -304,6 +304,70 @@ fn poseidon_of_every_arity_is_the_published_one() {
     assert!((0..20).all(|arity| Poseidon::new(arity).is_some() == Poseidon::ARITIES.contains(&arity)));
 }
 
+/// One level of a path: a node among its siblings.
+struct Level {
+    hasher: Poseidon,
+    position: usize,
+    children: Vec<Fr>,
+}
+
+impl Level {
+    fn node<CS: ConstraintSystem<Fr>>(&self, cs: &mut CS) -> Variable {
+        cs.alloc(|| "node", || Ok(self.children[self.position])).expect("a variable")
+    }
+
+    /// The level from published gadgets, one variable after the other.
+    fn published_with<A: Arity<Fr>, CS: ConstraintSystem<Fr>>(&self, cs: &mut CS) -> Result<String, SynthesisError> {
+        let node = self.node(cs);
+        let (mut selectors, mut children) = (Vec::new(), Vec::new());
+        for (i, child) in self.children.iter().enumerate() {
+            let selector = AllocatedBit::alloc(cs.namespace(|| format!("selector {i}")), Some(i == self.position))?;
+            let child = AllocatedNum::alloc(cs.namespace(|| format!("child {i}")), || Ok(*child))?;
+            cs.enforce(
+                || format!("selected child {i} is the node below"),
+                |lc| lc + selector.get_variable(),
+                |lc| lc + child.get_variable() - node,
+                |lc| lc,
+            );
+            selectors.push(selector);
+            children.push(child);
+        }
+        let sum = selectors.iter().fold(LinearCombination::zero(), |sum, selector| sum + selector.get_variable());
+        cs.enforce(|| "one child is selected", |_| sum, |lc| lc + CS::one(), |lc| lc + CS::one());
+        let parent = poseidon_hash_allocated(cs.namespace(|| "hash"), children, &PoseidonConstants::<Fr, A>::new())?;
+        Ok(format!("{selectors:?} {parent:?}"))
+    }
+}
+
+impl Twin for Level {
+    fn published<CS: ConstraintSystem<Fr>>(&self, cs: &mut CS) -> Result<String, SynthesisError> {
+        match self.children.len() {
+            2 => self.published_with::<U2, _>(cs),
+            4 => self.published_with::<U4, _>(cs),
+            8 => self.published_with::<U8, _>(cs),
+            _ => self.published_with::<U11, _>(cs),
+        }
+    }
+
+    fn ours<CS: ConstraintSystem<Fr, Root = CS> + WordPass>(&self, cs: &mut CS) -> Result<String, SynthesisError> {
+        let node = self.node(cs);
+        let level = merkle::level(cs, &self.hasher, node, Some((self.position, &self.children)))?;
+        Ok(format!("{:?} {:?}", level.selectors, level.parent))
+    }
+}
+
+#[test]
+fn a_level_of_a_merkle_path_is_made_of_the_published_gadgets_and_each_of_its_variables_matters() {
+    let mut rng = ChaCha8Rng::seed_from_u64(2);
+    for arity in Poseidon::ARITIES {
+        for position in [0, arity / 2, arity - 1] {
+            let children = (0..arity).map(|_| Fr::random(&mut rng)).collect();
+            let hasher = Poseidon::new(arity).expect("an arity");
+            check_every_variable_matters(&Level { hasher, position, children }, 0);
+        }
+    }
+}
+
 /// Changing a variable of this gadget breaks a constraint in its namespace, whichever variable it is.
 fn check_every_variable_matters(twin: &impl Twin, inputs: usize) {
     let (shape, mut assignment) = check(twin);
@@ -321,19 +385,27 @@ fn check_every_variable_matters(twin: &impl Twin, inputs: usize) {
 fn a_wrong_bit_of_any_variable_breaks_a_constraint_with_a_name() {
     check_every_variable_matters(&Words([Kind::Variables; 3]), 96);
     check_every_variable_matters(&Words([Kind::Mixed; 3]), 0);
+    let element = Fr::random(&mut ChaCha8Rng::seed_from_u64(4));
+    check_every_variable_matters(&Bits { element, word: 0x1234_5678_9abc_def0, packed: 200 }, 0);
 }
 
-/// In SHA-256 a change of one word of the schedule or of a round is found where it is, or where it is used first.
-#[test]
-fn a_wrong_word_of_sha256_is_found_and_named() {
-    let (shape, mut assignment) = check(&Sha256 { bytes: 64, kind: Kind::Variables, seed: 9 });
-    for variable in (512..assignment.aux.len()).step_by(97) {
+/// A change of one bit of the schedule or of a round is found where it is, or where it is used first.
+fn check_rounds(twin: &impl Twin, inputs: usize, namespaces: &[&str]) {
+    let (shape, mut assignment) = check(twin);
+    for variable in (inputs..assignment.aux.len()).step_by(397) {
         let honest = assignment.aux[variable];
         assignment.aux[variable] = Fr::ONE - honest;
         let row = shape.first_unsatisfied(&assignment).expect("a constraint that fails");
-        assert!(shape.names[row].starts_with("sha256/block "), "variable {variable}: {}", shape.names[row]);
+        let name = &shape.names[row];
+        assert!(namespaces.iter().any(|namespace| name.starts_with(namespace)), "variable {variable}: {name}");
         assignment.aux[variable] = honest;
     }
+}
+
+#[test]
+fn a_wrong_word_of_sha256_is_found_and_named() {
+    check_rounds(&Sha256 { bytes: 64, kind: Kind::Variables, seed: 9 }, 512, &["sha256/block "]);
+    check_rounds(&Compression(Kind::Variables, Kind::Variables), 768, &["alone/", "chained/"]);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 mod common;
 
 use bls12_381::{Bls12, Scalar as OtherScalar};
-use common::{ForBellman, NO_LIMITS, Term, fixture, le_bytes, random_circuit, random_scalars, record};
+use common::{ForBellman, Term, fixture, le_bytes, random_circuit, random_scalars, record};
 use ff::Field;
 use proptest::prelude::*;
 use reference_groth16::{Parameters, Proof as OtherProof, create_proof, prepare_verifying_key, verify_proof};
@@ -13,7 +13,7 @@ use zkhost_groth16::assignment::Assignment;
 use zkhost_groth16::formats::{Subgroup, Trailer, read_params, read_r1cs, read_wtns, write_params};
 use zkhost_groth16::key::{KeyError, Phase2};
 use zkhost_groth16::prover::reference;
-use zkhost_groth16::r1cs::{CheckError, Counts, MatrixId, R1cs, ShapeRecorder};
+use zkhost_groth16::r1cs::{CheckError, Counts, MatrixId, R1cs, ShapeLimits, ShapeRecorder};
 use zkhost_groth16::setup::{ToxicWaste, setup};
 use zkhost_groth16::{CpuProver, HBasis, PreparedVerifyingKey, Proof, ProveError, Prover, ProvingKey, Scalar};
 
@@ -254,7 +254,7 @@ fn transforms_and_products_that_are_split_over_threads() {
 fn inputs_allocated_after_constraints() {
     let z = [1, 6, 2, 3].map(Scalar::from);
     let limbs = [1u64, 0, 0, 0];
-    let mut recorder = ShapeRecorder::new(NO_LIMITS, false);
+    let mut recorder = ShapeRecorder::new(ShapeLimits::NONE, false);
     let one = recorder.add_coefficients(&limbs).unwrap();
     // 2 * 3 = 6 with private 0, private 1 and public 1, of which the guest has told nothing when it records this row.
     for (matrix, column) in MatrixId::ALL.into_iter().zip([0, 1, 1 | 1 << 31]) {

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{NO_LIMITS, Term, fixture, le_bytes, random_circuit, record};
+use common::{Term, fixture, le_bytes, random_circuit, record};
 use ff::Field;
 use proptest::prelude::*;
 use zkhost_groth16::formats::{read_r1cs, read_wtns};
@@ -15,7 +15,7 @@ use zkhost_groth16::{Assignment, Scalar};
 const PUBLIC: u32 = 1 << 31;
 
 fn recorder() -> ShapeRecorder {
-    let mut recorder = ShapeRecorder::new(NO_LIMITS, false);
+    let mut recorder = ShapeRecorder::new(ShapeLimits::NONE, false);
     recorder.add_coefficients(&[1, 0, 0, 0]).unwrap();
     recorder
 }
@@ -152,7 +152,7 @@ fn the_first_of_many_broken_constraints_is_named() {
 
 #[test]
 fn names_do_not_count_in_the_hash_but_are_told() {
-    let mut recorder = ShapeRecorder::new(NO_LIMITS, true);
+    let mut recorder = ShapeRecorder::new(ShapeLimits::NONE, true);
     recorder.add_coefficients(&[1, 0, 0, 0]).unwrap();
     for id in MatrixId::ALL {
         recorder.add_rows(id, &[1, 1], &[0, PUBLIC], &[0, 0]).unwrap();
@@ -239,7 +239,7 @@ fn counts_that_lie_are_refused() {
     unequal.add_rows(MatrixId::A, &[0], &[], &[]).unwrap();
     let rows = ShapeError::Rows { matrix: MatrixId::B, rows: 0, constraints: 1 };
     assert_eq!(unequal.finish(Counts { publics: 0, aux: 0, constraints: 1 }), Err(rows));
-    let mut unnamed = ShapeRecorder::new(NO_LIMITS, true);
+    let mut unnamed = ShapeRecorder::new(ShapeLimits::NONE, true);
     for id in MatrixId::ALL {
         unnamed.add_rows(id, &[0], &[], &[]).unwrap();
     }
@@ -297,7 +297,7 @@ fn every_limit_is_named() {
 #[test]
 fn coefficients_that_merging_makes_count_against_their_limit() {
     let finish = |coefficients| {
-        let mut r = ShapeRecorder::new(ShapeLimits { coefficients, ..NO_LIMITS }, false);
+        let mut r = ShapeRecorder::new(ShapeLimits { coefficients, ..ShapeLimits::NONE }, false);
         r.add_coefficients(&[1, 0, 0, 0, 2, 0, 0, 0]).unwrap();
         r.add_rows(MatrixId::A, &[2], &[0, 0], &[0, 1]).unwrap();
         r.add_rows(MatrixId::B, &[3], &[0, 0, 0], &[0, 1, 1]).unwrap();

@@ -2,10 +2,10 @@
 
 mod common;
 
-use common::{NO_LIMITS, random_circuit};
+use common::random_circuit;
 use proptest::prelude::*;
 use zkhost_groth16::formats::{Problem, read_shape, write_shape};
-use zkhost_groth16::r1cs::{Counts, MatrixId, R1cs, ShapeRecorder};
+use zkhost_groth16::r1cs::{Counts, MatrixId, R1cs, ShapeLimits, ShapeRecorder};
 
 fn file(r1cs: &R1cs) -> Vec<u8> {
     let mut bytes = vec![];
@@ -46,7 +46,7 @@ proptest! {
 
 #[test]
 fn names_are_kept() {
-    let mut recorder = ShapeRecorder::new(NO_LIMITS, true);
+    let mut recorder = ShapeRecorder::new(ShapeLimits::NONE, true);
     MatrixId::ALL.into_iter().for_each(|id| recorder.add_rows(id, &[0, 0], &[], &[]).unwrap());
     recorder.name_rows("a/b 1\nc").unwrap();
     let r1cs = recorder.finish(Counts { publics: 0, aux: 0, constraints: 2 }).unwrap();

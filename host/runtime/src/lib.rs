@@ -60,4 +60,4 @@ pub use limits::{CORE_ITEMS_MAX, HOST_CALL_BYTES_MAX, Limits, SINK_CALL_BYTES_MA
 pub use observer::{Level, Observer, Silent};
 pub use runtime::{Runtime, StartError};
 pub use synthesise::Synthesis;
-pub use world::{CONTRACT, Examination, examine};
+pub use world::{CONTRACT, Examination, examine, examine_without_wide_arithmetic};

@@ -2,12 +2,12 @@
 
 mod signature;
 
-use crate::engine::FEATURES;
+use crate::engine::{FEATURES, without_wide_arithmetic};
 use crate::error::printable;
 use crate::limits::{Limits, grouped};
 use signature::signature;
 use std::collections::BTreeMap;
-use wasmparser::{CanonicalFunction, CanonicalOption, MemoryType, Operator, Parser, Payload, Validator};
+use wasmparser::{CanonicalFunction, CanonicalOption, MemoryType, Operator, Parser, Payload, Validator, WasmFeatures};
 use wit_component::{DecodedWasm, decode};
 use wit_parser::{InterfaceId, Resolve, WorldId, WorldItem, WorldKey};
 
@@ -39,10 +39,25 @@ pub struct Examination {
 ///
 /// The error has one sentence a line; each says what was found, what was expected and what to do.
 pub fn examine(component: &[u8], limits: &Limits) -> Result<Examination, String> {
+    examine_with(component, limits, *FEATURES)
+}
+
+/// As [`examine`], as a host answers whose sandbox has no wide arithmetic.
+pub fn examine_without_wide_arithmetic(component: &[u8], limits: &Limits) -> Result<Examination, String> {
+    examine_with(component, limits, without_wide_arithmetic(*FEATURES))
+}
+
+fn examine_with(component: &[u8], limits: &Limits, features: WasmFeatures) -> Result<Examination, String> {
     check_size(component, limits)?;
     check_is_component(component)?;
     let found = scan(component, limits)?;
-    check_features(component)?;
+    if found.wide_arithmetic && !features.contains(WasmFeatures::WIDE_ARITHMETIC) {
+        return Err("the component needs wide arithmetic (such as `i64.mul_wide_u`), which this host's sandbox does not run \
+                    on this machine: build it with `zkhost build --no-wide-arithmetic`, and expect field products to take \
+                    ten times as long, or use another host"
+            .to_owned());
+    }
+    check_features(component, features)?;
     let decoded = decode(component).map_err(|error| {
         format!("the component's interface cannot be read: {error:#}. Build it with `zkhost build`")
     })?;
@@ -183,8 +198,8 @@ fn is_wide(operator: &Operator<'_>) -> bool {
 }
 
 /// Validate with the features of the sandbox.
-fn check_features(component: &[u8]) -> Result<(), String> {
-    match Validator::new_with_features(FEATURES).validate_all(component) {
+fn check_features(component: &[u8], features: WasmFeatures) -> Result<(), String> {
+    match Validator::new_with_features(features).validate_all(component) {
         Ok(_) => Ok(()),
         Err(error) => Err(malformed(&error)),
     }

@@ -3,7 +3,7 @@
 mod support;
 
 use support::*;
-use zkhost_runtime::{CONTRACT, Limits, LoadError, examine};
+use zkhost_runtime::{CONTRACT, Limits, LoadError, examine, examine_without_wide_arithmetic};
 
 /// Examining refuses, and says all of these things.
 fn check(component: &[u8], expected: &[&str]) {
@@ -49,6 +49,20 @@ fn wide_arithmetic_is_seen() {
     let product = "(func (param i64) (i64.mul_wide_u (local.get 0) (local.get 0)) drop drop)".to_owned();
     let guest = Guest { functions: product, ..Guest::default() };
     assert!(examine(&guest.component(), &Limits::default()).unwrap().wide_arithmetic);
+}
+
+#[test]
+fn a_host_without_wide_arithmetic_refuses_what_needs_it_and_says_how_to_build_without() {
+    for instruction in ["i64.mul_wide_u", "i64.mul_wide_s", "i64.add128", "i64.sub128"] {
+        let operands = if instruction.contains("128") { 4 } else { 2 };
+        let operands = "(local.get 0)".repeat(operands);
+        let guest =
+            Guest { functions: format!("(func (param i64) ({instruction} {operands}) drop drop)"), ..Guest::default() };
+        let reason = examine_without_wide_arithmetic(&guest.component(), &Limits::default()).unwrap_err();
+        check_says(&reason, &["needs wide arithmetic", "zkhost build --no-wide-arithmetic"]);
+    }
+    let without = examine_without_wide_arithmetic(&Guest::default().component(), &Limits::default()).unwrap();
+    assert!(!without.wide_arithmetic);
 }
 
 #[test]

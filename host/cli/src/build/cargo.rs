@@ -8,8 +8,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Instructions beyond WebAssembly 1.0 that the host runs. Wide arithmetic makes field products ten times faster.
-const TARGET_FEATURES: &str = "target-feature=+wide-arithmetic,+simd128,+bulk-memory";
+/// Instructions beyond WebAssembly 1.0 that every host runs.
+const TARGET_FEATURES: &str = "target-feature=+simd128,+bulk-memory";
+/// Instructions that most hosts run; they make field products ten times faster.
+const WIDE_ARITHMETIC: &str = ",+wide-arithmetic";
 
 /// The profile of every component, whatever the crate's own manifest says. Names of functions stay, so that the stack of
 /// a trap can be read.
@@ -95,15 +97,24 @@ enum Message {
     Other,
 }
 
-/// Compile a package to a core module and return its bytes. `patched` is a folder of a crate that takes the place of the
-/// published one of the same name and version.
+/// How a package is compiled.
+pub struct Compilation<'a> {
+    /// A folder of a crate that takes the place of the published one of the same name and version.
+    pub patched: Option<&'a Path>,
+    /// Refuse to change Cargo.lock.
+    pub locked: bool,
+    /// Use wide arithmetic.
+    pub wide_arithmetic: bool,
+}
+
+/// Compile a package to a core module and return its bytes.
 pub fn compile(
     toolchain: &Toolchain,
     workspace: &Workspace,
     package: &Package,
-    patched: Option<&Path>,
-    locked: bool,
+    compilation: &Compilation<'_>,
 ) -> Result<Vec<u8>> {
+    let Compilation { patched, locked, wide_arithmetic } = *compilation;
     let mut command = toolchain.cargo(package.folder());
     command.args(["rustc", "--lib", "--crate-type", "cdylib", "--release", "--target", TARGET]);
     command.args(["--package", &package.id, "--message-format", "json-render-diagnostics"]);
@@ -113,7 +124,9 @@ pub fn compile(
         let folder = toml_string(&folder.display().to_string());
         command.arg("--config").arg(format!("paths = [{folder}]"));
     }
-    command.envs(PROFILE).env("CARGO_ENCODED_RUSTFLAGS", flags(toolchain, workspace, package.folder()));
+    command
+        .envs(PROFILE)
+        .env("CARGO_ENCODED_RUSTFLAGS", flags(toolchain, workspace, package.folder(), wide_arithmetic));
 
     let messages = run(&mut command, "cargo rustc")?;
     let artifact = String::from_utf8_lossy(&messages)
@@ -131,8 +144,9 @@ pub fn compile(
 
 /// Compiler flags, separated as cargo wants them: features, and a neutral name for every folder that a panic message
 /// would name. Where several prefixes fit, the compiler takes the last.
-fn flags(toolchain: &Toolchain, workspace: &Workspace, folder: &Path) -> String {
-    let mut flags = vec!["-C".to_owned(), TARGET_FEATURES.to_owned()];
+fn flags(toolchain: &Toolchain, workspace: &Workspace, folder: &Path, wide_arithmetic: bool) -> String {
+    let wide = if wide_arithmetic { WIDE_ARITHMETIC } else { "" };
+    let mut flags = vec!["-C".to_owned(), format!("{TARGET_FEATURES}{wide}")];
     let mut remap = |from: &str, to: &str| flags.push(format!("--remap-path-prefix={from}={to}"));
     for source in toolchain.library_sources(folder) {
         remap(&source, "/rust");

@@ -13,7 +13,7 @@ mod toolchain;
 use crate::error::{Code, Failure};
 use crate::files;
 use anyhow::Result;
-use cargo::Workspace;
+use cargo::{Compilation, Workspace};
 use std::path::{Path, PathBuf};
 pub use toolchain::Toolchain;
 use zkhost_runtime::Limits;
@@ -26,6 +26,8 @@ pub struct Request<'a> {
     pub package: Option<&'a str>,
     /// Let the host invert field elements of the `bls12_381` crate.
     pub host_inversion: bool,
+    /// Use wide arithmetic, which a host may lack.
+    pub wide_arithmetic: bool,
     /// Refuse to change Cargo.lock.
     pub locked: bool,
     /// Where to write the component; by default `components/NAME.wasm` in the target folder.
@@ -62,7 +64,9 @@ pub fn build(request: &Request<'_>) -> Result<Built> {
     let workspace = Workspace::read(&toolchain, request.folder, request.locked)?;
     let package = workspace.package(request.folder, request.package)?;
     let patched = request.host_inversion.then(|| inversion::patched_crate(&workspace)).transpose()?;
-    let module = cargo::compile(&toolchain, &workspace, package, patched.as_deref(), request.locked)?;
+    let Request { locked, wide_arithmetic, .. } = *request;
+    let compilation = Compilation { patched: patched.as_deref(), locked, wide_arithmetic };
+    let module = cargo::compile(&toolchain, &workspace, package, &compilation)?;
     let (component, imports) = component::encode_package(&package.name, &module)?;
 
     let path = match request.out {

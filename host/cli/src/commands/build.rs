@@ -33,6 +33,9 @@ pub struct BuildArgs {
     /// Patch the bls12_381 crate, in the target folder, so that the host computes field inverses
     #[arg(long)]
     host_inversion: bool,
+    /// Do without wide arithmetic, for hosts that refuse it: field products take ten times as long
+    #[arg(long)]
+    no_wide_arithmetic: bool,
     /// Fail rather than change Cargo.lock
     #[arg(long)]
     locked: bool,
@@ -72,6 +75,7 @@ pub fn run(args: &BuildArgs, output: Output) -> Result<()> {
             folder: &args.source,
             package: args.package.as_deref(),
             host_inversion: args.host_inversion,
+            wide_arithmetic: !args.no_wide_arithmetic,
             locked: args.locked,
             out: args.out.as_deref(),
         })?,
@@ -88,8 +92,9 @@ pub fn run(args: &BuildArgs, output: Output) -> Result<()> {
 
 fn build_module(args: &BuildArgs) -> Result<Built> {
     let refused = |message: &str| Failure::new(Code::Usage, format!("{}: {message}", args.source.display()));
-    if args.package.is_some() || args.host_inversion || args.locked {
-        return Err(refused("--package, --host-inversion and --locked are for crates; this is a file").into());
+    if args.package.is_some() || args.host_inversion || args.no_wide_arithmetic || args.locked {
+        let message = "--package, --host-inversion, --no-wide-arithmetic and --locked are for crates; this is a file";
+        return Err(refused(message).into());
     }
     let out = args.out.as_deref().ok_or_else(|| refused("this is a file; give --out for the component of it"))?;
     check_outputs(&[Some(out)], &[Some(&args.source)])?;

@@ -25,6 +25,18 @@ pub struct ShapeLimits {
     pub name_bytes: u64,
 }
 
+impl ShapeLimits {
+    /// No limits, for a system that comes from no stranger.
+    pub const NONE: ShapeLimits = ShapeLimits {
+        publics: u64::MAX,
+        aux: u64::MAX,
+        constraints: u64::MAX,
+        terms: u64::MAX,
+        coefficients: u64::MAX,
+        name_bytes: u64::MAX,
+    };
+}
+
 /// The dimensions a guest reports at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counts {

@@ -50,22 +50,12 @@ pub fn main_chain_proofs() -> Vec<MainChainProof> {
     lines.lines().map(parse).collect()
 }
 
-/// Limits that no test reaches.
-pub const NO_LIMITS: ShapeLimits = ShapeLimits {
-    publics: 1 << 30,
-    aux: 1 << 30,
-    constraints: 1 << 30,
-    terms: 1 << 30,
-    coefficients: 1 << 30,
-    name_bytes: 1 << 30,
-};
-
 /// A term of a test circuit: index into z = [1, publics, aux] and coefficient.
 pub type Term = (u32, Scalar);
 
 /// Record constraints of terms as a guest would.
 pub fn record(publics: u64, aux: u64, rows: &[[Vec<Term>; 3]]) -> R1cs {
-    let mut recorder = ShapeRecorder::new(NO_LIMITS, false);
+    let mut recorder = ShapeRecorder::new(ShapeLimits::NONE, false);
     for row in rows {
         for (matrix, terms) in MatrixId::ALL.into_iter().zip(row) {
             let limbs: Vec<u64> = terms.iter().flat_map(|(_, c)| to_canonical(c)).collect();

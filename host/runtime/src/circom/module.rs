@@ -65,7 +65,7 @@ pub(crate) fn examine(module: &[u8], limits: &Limits) -> Result<(), String> {
             grouped(limits.memory_bytes)
         ));
     }
-    match Validator::new_with_features(engine::FEATURES).validate_all(module) {
+    match Validator::new_with_features(*engine::FEATURES).validate_all(module) {
         Ok(_) => Ok(()),
         Err(error) => Err(world::malformed(&error)),
     }
