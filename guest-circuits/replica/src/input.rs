@@ -8,6 +8,11 @@ use zkhost_guest::{Error, Fr, HexBytes};
 
 use crate::params::{Params, TREE_ARITY};
 
+/// Bytes of a level of a path. Few long strings are faster to skip than many short ones.
+const LEVEL_BYTES: usize = ELEMENT_BYTES * (TREE_ARITY - 1);
+/// Bytes of an element.
+const ELEMENT_BYTES: usize = 32;
+
 /// What a job is about.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -31,10 +36,10 @@ struct Challenge {
     node: u64,
     /// What its last label hides.
     data: HexBytes<32>,
-    /// Its path in the tree of columns: on each level, from the leaf up, the seven siblings.
-    column_path: Vec<Vec<HexBytes<32>>>,
+    /// Its path in the tree of columns: on each level, from the leaf up, the seven siblings, one after the other.
+    column_path: Vec<HexBytes<LEVEL_BYTES>>,
     /// Its path in the tree of the replica.
-    replica_path: Vec<Vec<HexBytes<32>>>,
+    replica_path: Vec<HexBytes<LEVEL_BYTES>>,
     /// Its parents: of its own layer, then of the layer before.
     parents: Vec<Parent>,
 }
@@ -48,7 +53,7 @@ struct Parent {
     /// Its labels, one a layer, below 2^254.
     labels: Vec<HexBytes<32>>,
     /// Its path in the tree of columns.
-    column_path: Vec<Vec<HexBytes<32>>>,
+    column_path: Vec<HexBytes<LEVEL_BYTES>>,
 }
 
 /// The nodes of a [`Challenge`], whose other fields the segment that opens it looks at.
@@ -203,14 +208,13 @@ fn node(field: &str, node: u64, params: &Params) -> Result<u64, Error> {
     }
 }
 
-fn path(field: &str, levels: &[Vec<HexBytes<32>>], params: &Params) -> Result<Path, Error> {
+fn path(field: &str, levels: &[HexBytes<LEVEL_BYTES>], params: &Params) -> Result<Path, Error> {
     expect_count(field, levels.len(), params.depth)?;
-    let level = |(i, siblings): (usize, &Vec<HexBytes<32>>)| {
-        let field = format!("{field}[{i}]");
-        expect_count(&field, siblings.len(), TREE_ARITY - 1)?;
+    let level = |(level, siblings): (usize, &HexBytes<LEVEL_BYTES>)| {
         let mut elements = [Fr::ZERO; TREE_ARITY - 1];
+        let (siblings, _) = siblings.0.as_chunks();
         for (i, (place, sibling)) in elements.iter_mut().zip(siblings).enumerate() {
-            *place = element(&format!("{field}[{i}]"), sibling)?;
+            *place = element(&format!("{field}[{level}][{i}]"), &HexBytes(*sibling))?;
         }
         Ok(elements)
     };

@@ -48,7 +48,7 @@ impl Circuit for Replica {
                     labels of its parents; columns of labels and the replica are leaves of Poseidon trees of arity 8. Public \
                     are the hash of the two roots, the replica's name and, for each challenge, the node and its parents.",
             params_help: r#"{"partitions": 1, "challenges": 2 (of a partition), "layers": 2 (or 4, 8, 11), "base_parents": 1, "expander_parents": 1, "hashed_labels": 2, "depth": 1 (of trees over 8^depth nodes)}"#,
-            input_help: r#"{"replica_id": hex, "column_root": hex, "replica_root": hex, "partitions": [[challenges x {"node": 5, "data": hex, "column_path": [depth x [7 x hex]], "replica_path": same, "parents": [{"node": 4, "labels": [layers x hex], "column_path": same}]}]]}; hex is of 32 little-endian bytes"#,
+            input_help: r#"{"replica_id": hex, "column_root": hex, "replica_root": hex, "partitions": [[challenges x {"node": 5, "data": hex, "column_path": [depth x hex of 7 elements], "replica_path": same, "parents": [{"node": 4, "labels": [layers x hex], "column_path": same}]}]]}; hex is of 32 little-endian bytes for each element"#,
         }
     }
 

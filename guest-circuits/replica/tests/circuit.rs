@@ -69,8 +69,8 @@ fn a_false_label_datum_name_or_root_is_found_and_named() {
     check_broken(|input| input["column_root"] = other.into(), "challenge 0/parent 0/column path/root");
     check_broken(
         |input| {
-            let path = input["partitions"][0][0]["column_path"][0].as_array_mut().expect("a level");
-            path[0] = other.into();
+            let path = &mut input["partitions"][0][0]["column_path"];
+            path[0] = format!("{other}{}", &path[0].as_str().expect("a level")[64..]).into();
         },
         "challenge 0/column path/root",
     );
@@ -123,7 +123,7 @@ fn bad_inputs_are_refused_by_name() {
         "field `partitions[0][0].parents[0].labels[1]`: a number below 2^254, little-endian, was expected",
     );
     check_refused(
-        |input| input["partitions"][0][0]["replica_path"][0][6] = "f".repeat(64).into(),
+        |input| input["partitions"][0][0]["replica_path"][0] = format!("{:0384}{}", 0, "f".repeat(64)).into(),
         "field `partitions[0][0].replica_path[0][6]`: a scalar of BLS12-381 below its modulus, little-endian, was expected",
     );
     check_refused(

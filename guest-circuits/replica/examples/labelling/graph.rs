@@ -121,8 +121,8 @@ fn tree(leaves: Vec<Fr>) -> Vec<Vec<Fr>> {
     levels
 }
 
-/// The siblings of a node on each level.
-fn path(levels: &[Vec<Fr>], node: u64) -> Vec<Vec<String>> {
+/// The siblings of a node on each level, one after the other.
+fn path(levels: &[Vec<Fr>], node: u64) -> Vec<String> {
     let mut node = node as usize;
     let mut path = Vec::new();
     for level in &levels[..levels.len() - 1] {
