@@ -42,11 +42,15 @@ struct Run {
 }
 
 fn run(name: &str, params: &[u8]) -> Run {
+    run_with(name, params, &Input::from(example_input(name)))
+}
+
+/// What a component makes of an input.
+fn run_with(name: &str, params: &[u8], input: &Input) -> Run {
     let circuit = RUNTIME.load(name, &component(name), Limits::default()).unwrap();
-    let input = Input::from(example_input(name));
     let layout = circuit.plan(params).unwrap();
     let shape = circuit.record_shape(params, false).unwrap();
-    let job = Synthesis { params, input: &input, layout: &layout, shape: &shape };
+    let job = Synthesis { params, input, layout: &layout, shape: &shape };
     let assignments = circuit.synthesise(job, 0..layout.partitions, 2).unwrap();
     Run { r1cs: Arc::new(shape), assignments }
 }
@@ -250,12 +254,18 @@ fn a_guest_in_c_refuses_bad_input_with_a_sentence() {
     check_refused_by_c(&" ".repeat(1025), "at most 1,024 bytes");
 }
 
-/// Two challenges of two layers, each a segment: SHA-256 and Poseidon with words, opened in parts.
+/// Parameters of one challenge, and the example cut to it.
+fn one_challenge() -> (&'static [u8], Input) {
+    let mut input: serde_json::Value = serde_json::from_slice(&example_input("replica")).unwrap();
+    input["partitions"][0].as_array_mut().unwrap().truncate(1);
+    (br#"{"challenges": 1}"#, Input::from(input.to_string().into_bytes()))
+}
+
+/// SHA-256 and Poseidon with words, two layers, opened in parts.
 #[test]
 fn replica_is_proved_as_by_groth16() {
-    let run = run("replica", &example_params("replica"));
-    assert_eq!(run.r1cs.constraints(), 289_283);
-    check_development_key(&run);
+    let (params, input) = one_challenge();
+    check_development_key(&run_with("replica", params, &input));
 }
 
 /// Passes on what a guest writes, with one word wrong: a group's bits, or a limb where a group has none.
@@ -286,24 +296,23 @@ impl SegmentSink for WrongWord {
 /// A guest that computed a word wrongly, whichever gadget it is of, does not pass the check, which names the row.
 #[test]
 fn a_wrong_word_of_any_gadget_is_caught_by_check_which_names_the_row() {
-    let params = br#"{"challenges": 1}"#;
+    let (params, input) = one_challenge();
     let circuit = RUNTIME.load("replica", &component("replica"), Limits::default()).unwrap();
     let (layout, shape) = (circuit.plan(params).unwrap(), circuit.record_shape(params, true).unwrap());
-    let mut input: serde_json::Value = serde_json::from_slice(&example_input("replica")).unwrap();
-    input["partitions"][0].as_array_mut().unwrap().truncate(1);
-    let mut job = circuit.open(params, &Input::from(input.to_string().into_bytes())).unwrap();
+    let mut job = circuit.open(params, &input).unwrap();
     let limits = circuit.segment_limits(&layout, &shape).unwrap()[0];
     // The last group has padding, which the sink checks.
     let groups = (limits.aux_count / 64) as usize;
     let mut named = BTreeSet::new();
-    for left in (0..groups).step_by(groups / 48) {
+    // Hashes and paths of Poseidon and packed bits come first, then SHA-256 for the most part.
+    for left in (0..64).step_by(2).chain((64..groups).step_by(groups / 12)) {
         let writer = SegmentWriter::on_heap(layout.encoding, limits).unwrap();
         let wrong = job.assign(0, 0, WrongWord { writer, left }).unwrap();
         let assignment = Assignment::new(vec![wrong.writer.finish().unwrap()]);
         let Err(CheckError::Unsatisfied(broken)) = shape.check(&assignment) else { panic!("group {left} passes") };
         named.insert(broken.name.expect("a name"));
     }
-    for gadget in ["/bits/", "/hash/", "/column path/", "/label/"] {
+    for gadget in ["commitment/", "/number/", "/column/", "/column path/", "/hash/block "] {
         assert!(named.iter().any(|name| name.contains(gadget)), "no word of {gadget} was wrong: {named:?}");
     }
 }
@@ -312,16 +321,12 @@ fn a_wrong_word_of_any_gadget_is_caught_by_check_which_names_the_row() {
 #[test]
 fn without_wide_arithmetic_a_circuit_is_the_same() {
     let [wide, narrow] = ["arithmetic", "arithmetic-narrow"].map(|name| {
-        let circuit = RUNTIME.load(name, &component(name), Limits::default()).unwrap();
-        let (layout, shape) = (circuit.plan(b"").unwrap(), circuit.record_shape(b"", false).unwrap());
-        let input = Input::from(example_input("arithmetic"));
-        let job = Synthesis { params: b"", input: &input, layout: &layout, shape: &shape };
-        let assignments = circuit.synthesise(job, 0..1, 1).unwrap();
-        shape.check(&assignments[0]).unwrap();
-        (shape.hash(), assignments[0].z())
+        let run = run_with(name, b"", &Input::from(example_input("arithmetic")));
+        run.r1cs.check(&run.assignments[0]).unwrap();
+        (run.r1cs.hash(), run.assignments[0].z())
     });
     assert_eq!(wide.0, narrow.0);
-    assert!(wide.1 == narrow.1);
+    assert!(wide.1[..] == narrow.1[..], "a variable has another value");
     let refused = examine_without_wide_arithmetic(&component("arithmetic"), &Limits::default()).unwrap_err();
     assert!(refused.contains("zkhost build --no-wide-arithmetic"), "{refused}");
     examine_without_wide_arithmetic(&component("arithmetic-narrow"), &Limits::default()).unwrap();
