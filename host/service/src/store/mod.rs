@@ -12,7 +12,7 @@ mod writer;
 pub use rows::{Filter, JobRow, NewJob, Outcome, ProvedBytes, SealedInput, priority_code, priority_of};
 pub use schema::{SchemaError, VERSION};
 pub use spool::{PIECE_BYTES, SpoolError, SpoolWriter, Spooled};
-pub use vault::{CannotOpen, Vault, VaultError};
+pub use vault::{CannotOpen, Opened, Vault, VaultError};
 pub use writer::{Accepted, StoreError};
 
 use crate::Digest;
@@ -23,7 +23,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use writer::{Order, Writer};
-use zeroize::Zeroizing;
 
 /// How long a connection waits for another one.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -113,7 +112,7 @@ impl Store {
     }
 
     /// The input of a job that has not ended, opened, if it is at rest and opens.
-    pub fn input(&self, vault: &Vault, id: &str) -> Result<Option<Result<Zeroizing<Vec<u8>>, CannotOpen>>, StoreError> {
+    pub fn input(&self, vault: &Vault, id: &str) -> Result<Option<Opened>, StoreError> {
         let sealed = rows::sealed_input(&self.reader(), id)?;
         Ok(match sealed {
             None => None,

@@ -4,7 +4,7 @@
 //! salt that opens it is in the job store alone: once the job's row is erased, what a disk may remember of the file stays
 //! sealed, even for who has the key.
 
-use super::vault::{CannotOpen, PieceCipher, TAG_BYTES, Vault};
+use super::vault::{CannotOpen, Opened, PieceCipher, TAG_BYTES, Vault};
 use std::collections::BTreeSet;
 use std::fs::{DirBuilder, File};
 use std::io::{self, Read, Write};
@@ -67,13 +67,7 @@ impl Spool {
     }
 
     /// A whole input; an error of the file system, or that it does not open.
-    pub fn read(
-        &self,
-        vault: &Vault,
-        job: &str,
-        name: &str,
-        salt: &[u8],
-    ) -> io::Result<Result<Zeroizing<Vec<u8>>, CannotOpen>> {
+    pub fn read(&self, vault: &Vault, job: &str, name: &str, salt: &[u8]) -> io::Result<Opened> {
         let mut file = File::open(self.folder.join(name))?;
         let mut left = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
         let mut input = Zeroizing::new(Vec::with_capacity(left));

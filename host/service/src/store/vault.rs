@@ -49,6 +49,9 @@ pub enum VaultError {
 #[error("its sealed input does not open; it is damaged, or the key of inputs at rest was replaced")]
 pub struct CannotOpen;
 
+/// An input, if it opens.
+pub type Opened = Result<Zeroizing<Vec<u8>>, CannotOpen>;
+
 /// Seals inputs, and hashes them.
 pub struct Vault {
     key: Zeroizing<[u8; KEY_BYTES]>,
@@ -86,7 +89,7 @@ impl Vault {
     }
 
     /// Open what [`Self::seal`] sealed for the job.
-    pub fn unseal(&self, job: &str, sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, CannotOpen> {
+    pub fn unseal(&self, job: &str, sealed: &[u8]) -> Opened {
         let (salt, sealed) = sealed.split_first_chunk::<SALT_BYTES>().ok_or(CannotOpen)?;
         let payload = Payload { msg: sealed, aad: job.as_bytes() };
         self.cipher(salt).decrypt(&Nonce::default(), payload).map(Zeroizing::new).map_err(|_| CannotOpen)
