@@ -84,15 +84,14 @@ mod tests {
     }
 
     /// All files under a folder, with their contents.
-    fn files(folder: &Path) -> Vec<(PathBuf, String)> {
+    fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
         let mut found = vec![];
         let mut folders = vec![folder.to_owned()];
         while let Some(next) = folders.pop() {
             for entry in fs::read_dir(next).unwrap().map(|entry| entry.unwrap().path()) {
                 match entry.is_dir() {
                     true => folders.push(entry),
-                    false => found
-                        .push((entry.strip_prefix(folder).unwrap().to_owned(), fs::read_to_string(&entry).unwrap())),
+                    false => found.push((entry.strip_prefix(folder).unwrap().to_owned(), fs::read(&entry).unwrap())),
                 }
             }
         }
