@@ -29,7 +29,8 @@ pub fn record_shape<C: Circuit>(params: &[u8], names: bool, sink: &mut dyn Shape
 }
 
 /// One input, opened: parsed and checked, ready to assign. It knows no plan, which may take longer to make than a segment:
-/// who asks for segments has made it once for all jobs, asks for those in it, and compares their numbers of variables.
+/// who asks for segments has made it once for all jobs, and asks for those in it. `native` compares their numbers of
+/// variables; a host sees only whole groups of 64, and finds a smaller difference when a constraint does not hold.
 pub struct Job<C> {
     circuit: C,
 }

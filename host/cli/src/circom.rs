@@ -16,6 +16,8 @@ use zkhost_runtime::{Circom, Input};
 
 /// Bytes of a `.sym` file at most.
 const SYM_BYTES_MAX: u64 = 8 << 30;
+/// Bytes of a `.wtns` that is no file, at most.
+const WTNS_BYTES_MAX: u64 = 8 << 30;
 
 /// The witness of a circom circuit, and the names in it.
 #[derive(Args)]
@@ -48,8 +50,17 @@ impl WitnessArgs {
     pub fn witness(&self, input: Option<&Path>, sandbox: &SandboxArgs, stages: &mut Stages) -> Result<Option<Witness>> {
         match (&self.wtns, &self.witness_wasm, input) {
             (Some(path), ..) => {
-                let bytes = files::map(path, "the witness")?;
-                let z = stages.run("witness", || read_wtns(&bytes));
+                let z = match path.is_file() {
+                    true => {
+                        let bytes = files::map(path, "the witness")?;
+                        stages.run("witness", || read_wtns(&bytes))
+                    }
+                    // Standard input and pipes cannot be mapped.
+                    false => {
+                        let bytes = files::read_secret(path, "the witness", WTNS_BYTES_MAX)?;
+                        stages.run("witness", || read_wtns(&bytes))
+                    }
+                };
                 Ok(Some(Witness::Values(z.with_context(|| format!("witness {}", path.display()))?)))
             }
             (None, Some(module), Some(input)) => {

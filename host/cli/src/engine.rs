@@ -135,7 +135,9 @@ impl KeySource for OneKey {
 pub fn prove(loaded: &Loaded, job: &Job<'_>, devices: &Devices, stages: &mut Stages) -> Result<(Proved, Timeline)> {
     let sources = (job.layout, job.shape);
     let synthesis = Arc::new(ComponentJob::new(&loaded.circuit, &loaded.params, job.input, sources, Arc::new(Silent))?);
-    let (outcome, timeline) = run(synthesis.clone(), devices, stages)?;
+    // One more would be refused as busy, and the job with it.
+    let guests_max = loaded.circuit.limits().instances as usize;
+    let (outcome, timeline) = run(synthesis.clone(), guests_max, devices, stages)?;
     let cause_of = |failure: &Failed| match &failure.cause {
         Cause::Guest(_) => synthesis.take_error().map(anyhow::Error::from),
         Cause::Unsatisfied(broken) => {
@@ -149,15 +151,20 @@ pub fn prove(loaded: &Loaded, job: &Job<'_>, devices: &Devices, stages: &mut Sta
 
 /// Prove a circom circuit's job. The proof is verified.
 pub fn prove_circom(synthesis: Arc<CircomJob>, devices: &Devices, stages: &mut Stages) -> Result<(Proved, Timeline)> {
-    let (outcome, timeline) = run(synthesis.clone(), devices, stages)?;
+    let (outcome, timeline) = run(synthesis.clone(), 1, devices, stages)?;
     let proved = proved(&outcome, |_| synthesis.take_error().map(anyhow::Error::from))?;
     Ok((proved, timeline))
 }
 
-/// One job on an engine of its own.
-fn run(synthesis: Arc<dyn Synthesis>, devices: &Devices, stages: &mut Stages) -> Result<(Arc<Outcome>, Timeline)> {
+/// One job on an engine of its own, with so many guests at a time at most.
+fn run(
+    synthesis: Arc<dyn Synthesis>,
+    guests_max: usize,
+    devices: &Devices,
+    stages: &mut Stages,
+) -> Result<(Arc<Outcome>, Timeline)> {
     let partitions = synthesis.partitions();
-    let threads = rayon::current_num_threads();
+    let threads = rayon::current_num_threads().min(guests_max).max(1);
     let (arena, credits_per_slot) = devices.room(synthesis.segments(), partitions, threads)?;
     let scheduler = Config { synthesis_workers: threads, credits_per_slot, ..Config::default() };
     let config = EngineConfig { scheduler, host: UNBOUNDED, pinned_head_room_bytes: 0 };

@@ -139,6 +139,11 @@ impl Engine {
         self.ask(|reply| Message::Timeline(mark, reply))
     }
 
+    /// The spans of one run of a job, as far as they are still kept.
+    pub fn timeline_of(&self, run: JobKey) -> Result<Timeline, Stopped> {
+        self.ask(|reply| Message::TimelineOf(run, reply))
+    }
+
     /// Bring a circuit's key to every primary device that takes it and has room, ahead of its jobs; keys that no partition
     /// needs make way. Returns at once, with the devices that have it or are loading it.
     pub fn preload(&self, circuit: CircuitId) -> Result<Vec<DeviceId>, Stopped> {

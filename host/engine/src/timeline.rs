@@ -9,7 +9,7 @@ pub use intervals::Intervals;
 pub use perfetto::{TRACE_BYTES_MAX, TraceError};
 pub use summary::{DeviceSummary, Gap, Summary};
 
-use crate::ids::{DeviceId, PartitionKey, SlotId, Time};
+use crate::ids::{DeviceId, JobKey, PartitionKey, SlotId, Time};
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::fmt;
@@ -165,6 +165,14 @@ impl Timeline {
         let new = usize::try_from(self.added.saturating_sub(mark)).unwrap_or(usize::MAX);
         let known = self.spans.len().saturating_sub(new);
         Self { spans: self.spans.range(known..).cloned().collect(), added: self.added }
+    }
+
+    /// The spans of one run of a job, as far as they are still kept.
+    pub fn of(&self, run: JobKey) -> Self {
+        let mut own = Self::default();
+        let is_own = |span: &&Span| span.partition.is_some_and(|partition| partition.job == run);
+        self.spans.iter().filter(is_own).for_each(|span| own.push(span.clone()));
+        own
     }
 
     /// All of them.

@@ -140,7 +140,7 @@ mod tests {
         }
     }
 
-    /// cases.md row 9 and its like, at the place where a key's points are checked: a component of the least order there is.
+    /// At the place where a key's points are checked: a component of the least order there is.
     #[test]
     fn one_point_of_small_order_among_many_is_found() {
         // A good point and (0, 2), which is of order three.

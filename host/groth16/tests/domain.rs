@@ -36,7 +36,7 @@ fn check(generator: RootGenerator, log2: u32) {
     assert!(on_coset == coefficients, "2^{log2}, interpolated from the coset");
 }
 
-/// cases.md row 11: results that were wrong below 2^14. From 2^11 on transforms are split over threads.
+/// Results that were wrong below 2^14. From 2^11 on transforms are split over threads.
 #[test]
 fn gpusnarks_i15_domains_from_1_to_2_to_the_14() {
     for log2 in 0..=14 {

@@ -157,14 +157,14 @@ fn check_eip2537<P: Summable<Sum: Debug + PartialEq>>(path: &str) {
     assert_eq!(product, all_expected, "all of {path}");
 }
 
-/// cases.md row 10: implementations that treat infinity differently. The public vectors for products of this curve.
+/// Implementations that treat infinity differently. The public vectors for products of this curve.
 #[test]
 fn bls12_381_tests_p17_public_vectors() {
     check_eip2537::<G1Point>("eip-2537/msm_G1.json");
     check_eip2537::<G2Point>("eip-2537/mul_G2.json");
 }
 
-/// cases.md row 11: results that were wrong below 2^14.
+/// Results that were wrong below 2^14.
 #[test]
 fn gpusnarks_i15_sizes_from_1_to_2_to_the_14() {
     let all = points::<G1Point>(1 << 14);
@@ -174,14 +174,14 @@ fn gpusnarks_i15_sizes_from_1_to_2_to_the_14() {
     }
 }
 
-/// cases.md row 9: formulas wrong for infinity and for equal points, which random tests missed.
+/// Formulas wrong for infinity and for equal points, which random tests missed.
 #[test]
 fn snarkvm_p548_equal_and_opposite_points() {
     check_awkward_points::<G1Point>();
     check_awkward_points::<G2Point>();
 }
 
-/// cases.md row 8: points at infinity gave a zero result.
+/// Points at infinity gave a zero result.
 #[test]
 fn icicle_i169_infinity_among_the_points() {
     let mut all = points::<G1Point>(300);
@@ -191,7 +191,7 @@ fn icicle_i169_infinity_among_the_points() {
     }
 }
 
-/// cases.md row 6: lengths that are no multiple of 32, in G1 and in G2, with ones, zeros and full scalars mixed.
+/// Lengths that are no multiple of 32, in G1 and in G2, with ones, zeros and full scalars mixed.
 #[test]
 fn sppark_i1_lengths_that_fill_no_block() {
     for length in [1, 31, 33, 63, 65, 95, 97, 127, 129, 299] {
@@ -203,7 +203,7 @@ fn sppark_i1_lengths_that_fill_no_block() {
     }
 }
 
-/// cases.md row 35: a task on a shared pool stole one that held the lock it needed. There is no lock: products nested in
+/// A task on a shared pool stole one that held the lock it needed. There is no lock: products nested in
 /// tasks of one small pool end.
 #[test]
 fn aptos_p19541_products_nested_in_tasks_of_one_pool() {

@@ -188,35 +188,35 @@ fn no_constraint_and_one_constraint() {
     }
 }
 
-/// cases.md row 13: a circuit without products.
+/// A circuit without products.
 #[test]
 fn gnark_i96_linear_circuits() {
     let (r1cs, z) = circuit(2, [2, 9, 12], Rows { linear: true, ..TIDY }, Witness::Random);
     check(&r1cs, &z);
 }
 
-/// cases.md row 14: no private variable at all.
+/// No private variable at all.
 #[test]
 fn snarkjs_i116_no_private_variable() {
     let (r1cs, z) = circuit(3, [4, 0, 6], TIDY, Witness::Random);
     check(&r1cs, &z);
 }
 
-/// cases.md row 15: no public input.
+/// No public input.
 #[test]
 fn snarkjs_i447_no_public_input() {
     let (r1cs, z) = circuit(4, [0, 6, 9], TIDY, Witness::Random);
     check(&r1cs, &z);
 }
 
-/// cases.md row 1: coefficients that are zero, and terms that cancel, used to need points the key does not have.
+/// Coefficients that are zero, and terms that cancel, used to need points the key does not have.
 #[test]
 fn bellman_p78_zero_coefficients() {
     let (r1cs, z) = circuit(5, [2, 8, 10], Rows { untidy: true, unused: true, linear: false }, Witness::Random);
     check(&r1cs, &z);
 }
 
-/// cases.md row 7: the smallest circuits.
+/// The smallest circuits.
 #[test]
 fn sppark_i7_every_tiny_domain() {
     for constraints in 0..20 {
@@ -317,7 +317,7 @@ fn an_unsatisfied_witness_is_blamed_by_its_row() {
     }
 }
 
-/// cases.md row 42: one value too few, one too many.
+/// One value too few, one too many.
 #[test]
 fn rapidsnark_p2_witnesses_of_the_wrong_length() {
     let (r1cs, z) = random_circuit(11, 2, 9, 12);
@@ -335,7 +335,7 @@ fn rapidsnark_p2_witnesses_of_the_wrong_length() {
     }
 }
 
-/// cases.md row 41: a key for another circuit. Ours names its circuit; an imported one fits by its counts alone, and the first
+/// A key for another circuit. Ours names its circuit; an imported one fits by its counts alone, and the first
 /// proof tells.
 #[test]
 fn maci_i443_keys_of_another_circuit() {

@@ -67,6 +67,12 @@ fn domains_around_a_power_of_two_give_the_keys_of_groth16() {
     }
 }
 
+/// Terms of more variables than one task has.
+#[test]
+fn a_circuit_of_many_variables_gives_the_key_of_groth16() {
+    check_against_groth16(&random_circuit(7, 2, 4200, 20).0);
+}
+
 /// Naive quotient points: P_j = (1/(n Z_c)) sum over k of (eta omega^j)^-k H_k, Z_c = -2.
 fn naive_quotient_points(h: &[G1Point], log2: u32, first: Scalar) -> Vec<G1Projective> {
     let n = 1usize << log2;

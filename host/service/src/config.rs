@@ -168,7 +168,7 @@ pub struct Jobs {
     /// Bytes of one input. Default 64 MiB.
     pub input_bytes_max: u64,
     /// Bytes of all inputs in memory: 64 KiB at most of each that is received, or, with `inputs = "memory"`, all of it until its job
-    /// ends. Default 4 GiB.
+    /// begins. Default 4 GiB.
     pub inputs_memory_bytes_max: u64,
     /// Bytes of all inputs beyond 64 KiB that wait on disk. Default 256 GiB.
     pub inputs_disk_bytes_max: u64,

@@ -32,6 +32,7 @@ pub(super) enum Message {
     Running(Sender<Vec<(JobKey, JobId)>>),
     Usage(Sender<(Usage, Counters)>),
     Timeline(u64, Sender<Timeline>),
+    TimelineOf(JobKey, Sender<Timeline>),
     Newest(usize, Sender<Vec<Span>>),
     Preload {
         circuit: CircuitId,
@@ -139,6 +140,7 @@ impl Coordinator {
             Message::Usage(reply) => tell(&reply, (self.scheduler.usage(), self.scheduler.counters())),
             Message::Newest(count, reply) => tell(&reply, self.newest(count, now)),
             Message::Timeline(mark, reply) => tell(&reply, self.timeline.since(mark)),
+            Message::TimelineOf(run, reply) => tell(&reply, self.timeline.of(run)),
             Message::Preload { circuit, circuit_bytes, reply } => {
                 tell(&reply, self.scheduler.preload(now, circuit, &circuit_bytes));
             }

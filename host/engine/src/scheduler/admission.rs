@@ -120,15 +120,17 @@ impl Scheduler {
         true
     }
 
-    /// Bring a circuit to every primary device that takes it and has room for it, others' idle keys making way. Says where it
-    /// is, or will be.
+    /// Bring a circuit to every primary device that takes it and has room for it, others' idle keys making way, also if
+    /// an earlier load failed. Says where it is, or will be.
     pub fn preload(&mut self, now: Time, circuit: CircuitId, circuit_bytes: &[Option<u64>]) -> Vec<DeviceId> {
         let mut there = vec![];
+        // Whoever asks may have mended what made an earlier load fail.
+        for device in &mut self.devices {
+            device.refuses.remove(&circuit);
+        }
         for (index, bytes) in (0..).zip(circuit_bytes) {
             let (id, device) = (DeviceId(index), &self.devices[usize::from(index)]);
-            let takes = device.spec.role == Role::Primary
-                && device.health == Health::Live
-                && !device.refuses.contains(&circuit);
+            let takes = device.spec.role == Role::Primary && device.health == Health::Live;
             let Some(bytes) = bytes.filter(|_| takes) else { continue };
             let Some(residency) = self.budget.take_residency(id, (circuit, bytes), Priority::Normal, now) else {
                 continue;

@@ -43,3 +43,43 @@ pub(super) fn checked_points<P: Cofactored>(
         None => Ok(points),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::Problem;
+    use crate::points::G1Point;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    /// A point a byte: infinity for 0, bad for 1, and the byte in a coordinate for others.
+    fn decode(bytes: &[u8]) -> Result<G1Point, PointError> {
+        match bytes[0] {
+            0 => Ok(G1Point { x: [0; 6], y: [0; 6] }),
+            1 => Err(PointError::NotOnCurve),
+            byte => Ok(G1Point { x: [u64::from(byte); 6], y: [0; 6] }),
+        }
+    }
+
+    #[test]
+    fn pieces_are_in_order_and_the_first_bad_point_is_named() {
+        let read = |bytes: &[u8], progress: Progress| {
+            checked_points(&Reader::new("file", "list", &[]), (bytes, 1), decode, Subgroup::CheckedBefore, progress)
+        };
+        let mut bytes = vec![0u8; 2 * PIECE_POINTS + 3];
+        let places = [0, PIECE_POINTS - 1, PIECE_POINTS, 2 * PIECE_POINTS, 2 * PIECE_POINTS + 2];
+        (2..).zip(places).for_each(|(byte, place)| bytes[place] = byte);
+        let told = AtomicU64::new(0);
+        let progress = |bytes| {
+            told.fetch_add(bytes, Ordering::Relaxed);
+        };
+        let Ok(points) = read(&bytes, &progress) else { panic!("every point is good") };
+        assert_eq!(told.into_inner(), bytes.len() as u64);
+        assert!(bytes.iter().zip(&points).all(|(&byte, point)| point.x[0] == u64::from(byte)));
+        for place in places.into_iter().rev() {
+            bytes[place] = 1;
+            let Err(refused) = read(&bytes, &|_| ()) else { panic!("the point at {place} is bad") };
+            assert_eq!(refused.index, Some(place as u64));
+            assert!(matches!(refused.problem, Problem::Point(PointError::NotOnCurve)));
+        }
+    }
+}

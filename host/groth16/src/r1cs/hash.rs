@@ -11,9 +11,12 @@ const CONTEXT: &str = "zkhost R1CS over BLS12-381, version 1";
 /// Rows that one task writes down.
 const ROWS_PER_TASK: usize = 1 << 14;
 
-/// Rows and terms that are written down before they are hashed, at most, but one row at least: some 40 MB.
+/// Rows and terms that are written down before they are hashed, at most: some 40 MB.
 const ROWS_PER_ROUND: usize = 1 << 20;
 const TERMS_PER_ROUND: u64 = 1 << 20;
+
+/// Bytes of a row of more terms than a round has that are written down before they are hashed.
+const LONG_ROW_BYTES: usize = 1 << 20;
 
 impl R1cs {
     /// The name of the circuit: BLAKE3 in key-derivation mode, context [`CONTEXT`], over its canonical form.
@@ -40,7 +43,12 @@ fn hash_rows(hasher: &mut blake3::Hasher, matrix: &Matrix, dictionary: &[Limbs])
         let terms = matrix.row_range(first).start as u64 + TERMS_PER_ROUND;
         let ends = &matrix.row_ends[first..];
         let ends = &ends[..ends.len().min(ROWS_PER_ROUND)];
-        let rows = ends.partition_point(|&end| end <= terms).max(1);
+        let rows = ends.partition_point(|&end| end <= terms);
+        if rows == 0 {
+            hash_long_row(hasher, matrix, first, dictionary);
+            first += 1;
+            continue;
+        }
         let written = |(task, ends): (usize, &[u64])| {
             let from = first + task * ROWS_PER_TASK;
             written_rows(matrix, from..from + ends.len(), dictionary)
@@ -51,6 +59,21 @@ fn hash_rows(hasher: &mut blake3::Hasher, matrix: &Matrix, dictionary: &[Limbs])
         }
         first += rows;
     }
+}
+
+/// A row that a guest made as long as it liked: in pieces, and not in one list of 36 bytes a term.
+fn hash_long_row(hasher: &mut blake3::Hasher, matrix: &Matrix, row: usize, dictionary: &[Limbs]) {
+    hasher.update(&(matrix.row_range(row).len() as u32).to_le_bytes());
+    let mut bytes = Vec::with_capacity(LONG_ROW_BYTES + 36);
+    for (column, coefficient) in matrix.row(row) {
+        bytes.extend_from_slice(&column.to_le_bytes());
+        bytes.extend_from_slice(&limbs_to_le_bytes(&dictionary[coefficient as usize]));
+        if bytes.len() >= LONG_ROW_BYTES {
+            hasher.update_rayon(&bytes);
+            bytes.clear();
+        }
+    }
+    hasher.update_rayon(&bytes);
 }
 
 fn written_rows(matrix: &Matrix, rows: Range<usize>, dictionary: &[Limbs]) -> Vec<u8> {

@@ -4,6 +4,7 @@ use super::extract::Named;
 use super::problem::Refused;
 use super::{Shared, body, find_circuit, operator};
 use crate::access::Identity;
+use crate::circuits::RegistryError;
 use crate::host::Host;
 use crate::oci;
 use axum::body::Body;
@@ -87,8 +88,15 @@ pub async fn unload(
 ) -> Result<StatusCode, Refused> {
     operator(&identity)?;
     let circuit = find_circuit(&host, &circuit)?;
-    let unloaded = tokio::task::spawn_blocking(move || host.registry().unload(&circuit)).await;
-    unloaded.map_err(|_| broken())??;
+    let unload = move || -> Result<(), RegistryError> {
+        let mut bundle = host.registry().all();
+        bundle.retain(|other| other.bundle() == circuit.bundle());
+        host.registry().unload(&circuit)?;
+        // Devices would keep its keys until a job needs the room.
+        bundle.iter().for_each(|circuit| host.evict(circuit));
+        Ok(())
+    };
+    tokio::task::spawn_blocking(unload).await.map_err(|_| broken())??;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -125,6 +125,9 @@ pub async fn events(
     Ok(Sse::new(stream::unfold(None, next)).keep_alive(KeepAlive::default()))
 }
 
+/// One trace is made at a time: that of a large job is tens of megabytes.
+static TRACING: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
 /// `GET /v1/jobs/{id}/trace`: what the engine did for the job and when, for Perfetto.
 pub async fn trace(
     State(host): Shared,
@@ -132,7 +135,13 @@ pub async fn trace(
     Named(id): Named<String>,
 ) -> Result<Response, Refused> {
     own_job(&host, &identity, &id)?;
-    let traced = tokio::task::spawn_blocking(move || host.trace(&id)).await;
+    let one = TRACING.lock().await;
+    let traced = tokio::task::spawn_blocking(move || {
+        // Until it is made, even if whoever asked is gone.
+        let _one = one;
+        host.trace(&id)
+    });
+    let traced = traced.await;
     let Ok(Some(trace)) = traced else {
         let detail = "there is no trace of the job: it has not begun, ended before this start of the host, or so long ago that \
                       the engine forgot when";

@@ -180,7 +180,8 @@ impl Registry {
                 "the manifest of an upload names its files by `blake3` alone, as `POST /v1/blobs` returned it";
             return Err(LoadFailure(sentence.into()).into());
         }
-        let circuit = self.load_upload(manifest)?;
+        // Images may have been made of keys that nobody has now.
+        let circuit = self.load_upload(manifest).inspect_err(|_| self.tidy_images())?;
         write_whole(&self.manifest_path(circuit.bundle()), text.as_bytes())?;
         Ok(circuit)
     }
@@ -250,10 +251,7 @@ impl Registry {
             self.scan();
         }
         if changed {
-            let _one = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Err(error) = self.remove_images() {
-                tracing::error!(%error, "images of keys that are no longer used cannot be removed");
-            }
+            self.tidy_images();
         }
         changed
     }
@@ -407,6 +405,13 @@ impl Registry {
     fn remove_images(&self) -> std::io::Result<()> {
         let circuits = self.all();
         self.images.remove(|path| circuits.iter().all(|circuit| circuit.key_path() != path))
+    }
+
+    fn tidy_images(&self) {
+        let _one = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Err(error) = self.remove_images() {
+            tracing::error!(%error, "images of keys that are no longer used cannot be removed");
+        }
     }
 
     fn forget_folder(&self, path: &Path) {

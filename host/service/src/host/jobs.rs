@@ -6,7 +6,7 @@ use crate::access::Identity;
 use crate::circuits::HostedCircuit;
 use crate::queue::Live;
 use crate::scalars;
-use crate::store::{Accepted, NewJob, Outcome, SealedInput, Spooled, StoreError, priority_code};
+use crate::store::{Accepted, NewJob, Outcome, SealedInput, StoreError, priority_code};
 use std::sync::Arc;
 use std::time::Duration;
 use zkhost_client::types::{JobPriority, JobState};
@@ -92,14 +92,19 @@ impl Host {
             At::Sealed(sealed) => (Some(sealed), None, None),
             At::File(spooled) => {
                 let (name, salt) = spooled.row();
-                (Some(SealedInput { sealed: salt.to_vec(), file: Some(name) }), None, Some(spooled))
+                let sealed = SealedInput { sealed: salt.to_vec(), file: Some(name.clone()) };
+                // A host that stops before it has the answer may have recorded the job all the same; if not, the next start
+                // removes the file.
+                spooled.keep();
+                (Some(sealed), None, Some(name))
             }
         };
         let answer = self.store.accept(job, sealed).await.map_err(|_| StoreError::Stopped)?;
+        if !matches!(answer, Ok(Accepted::New(_))) {
+            file.iter().for_each(|file| self.store.spool().remove(file));
+        }
         match answer? {
             Accepted::New(seq) => {
-                // Else it vanishes with what was not accepted.
-                file.into_iter().for_each(Spooled::keep);
                 let name = (seq, id.clone(), identity.owner.to_string());
                 let times = (submitted_ms, deadline_ms);
                 let live = Live::new(name, circuit.digest(), priority_code(priority), times, held);

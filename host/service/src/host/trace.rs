@@ -4,7 +4,6 @@ use super::Host;
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 use zkhost_engine::ids::JobKey;
-use zkhost_engine::timeline::Timeline;
 
 /// Runs whose names are kept after their end; the timeline has few spans of older ones.
 const RUNS_MAX: usize = 16 * 1024;
@@ -35,11 +34,7 @@ impl Host {
     /// has it.
     pub fn trace(&self, id: &str) -> Option<Vec<u8>> {
         let run = self.queue.get(id).and_then(|live| live.key()).or_else(|| self.ended_runs.find(id))?;
-        let all = self.engine.timeline().ok()?;
-        let mut own = Timeline::default();
-        let is_own =
-            |span: &&zkhost_engine::timeline::Span| span.partition.is_some_and(|partition| partition.job == run);
-        all.spans().filter(is_own).for_each(|span| own.push(span.clone()));
+        let own = self.engine.timeline_of(run).ok()?;
         own.range()?;
         let mut bytes = vec![];
         own.write_trace(&mut bytes).ok()?;
