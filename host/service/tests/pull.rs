@@ -307,6 +307,13 @@ async fn artifacts_that_hold_no_circuit_are_refused_with_their_sentence() {
     let mut outside = files("output");
     outside[0].1 = String::from_utf8(outside[0].1.clone()).unwrap().replace("output.wasm", "../x").into_bytes();
     check(oci.push(&outside, |_| {}), "circuit-refused", &["no plain file name"]).await;
+    // A file that came before the bad one, or before the whole was refused, goes with it.
+    let mut keyless = files("output");
+    keyless[2].1.truncate(1000);
+    check(oci.push(&keyless, |_| {}), "circuit-refused", &["key"]).await;
+    let lost = oci.push(&files("output"), |_| {});
+    oci.files.lock().unwrap().remove(&sha256(&key()));
+    check(lost, "pull-failed", &["404"]).await;
     let digest = oci.push(&files("output"), |_| {});
     assert_eq!(code(host.client().pull(&digest).await), "bad-reference");
     host.stop().await;

@@ -60,9 +60,21 @@ pub async fn pull(
     let reference = question.reference.parse()?;
     let settings = &host.config().circuits;
     let idle = Duration::from_secs(settings.pull_idle_seconds);
-    let manifest = oci::pull(&reference, &settings.registries, idle, host.registry().blobs()).await?;
-    tracing::info!(%reference, "pulled");
-    loaded(host, manifest.to_text()).await
+    let mut stored = vec![];
+    let pulled = oci::pull(&reference, &settings.registries, idle, host.registry().blobs(), &mut stored).await;
+    let circuit = match pulled {
+        Ok(manifest) => {
+            tracing::info!(%reference, "pulled");
+            loaded(host.clone(), manifest.to_text()).await
+        }
+        Err(error) => Err(error.into()),
+    };
+    if circuit.is_err() {
+        // What came with it would take the next one's room.
+        let removed = tokio::task::spawn_blocking(move || host.registry().remove_files(&stored)).await;
+        removed.map_err(|_| broken())?.map_err(RegistryError::from)?;
+    }
+    circuit
 }
 
 /// Load a manifest whose files are there.

@@ -391,14 +391,21 @@ impl Registry {
             other.evict();
         }
         self.write().retire(circuit.bundle());
-        let files = |circuit: &HostedCircuit| -> BTreeSet<Digest> {
-            circuit.manifest().files.iter().filter_map(|(_, file)| file.digest()).collect()
-        };
-        let own = files(circuit);
-        let others: BTreeSet<_> = self.all().iter().flat_map(|circuit| files(circuit)).collect();
         // Only its own files: others may be uploads whose manifest is yet to come.
-        self.blobs.remove_unnamed(|digest| others.contains(&digest) || !own.contains(&digest), true)?;
+        self.remove_those_unnamed(&files_of(circuit))?;
         Ok(self.remove_images()?)
+    }
+
+    /// Remove uploaded files of which nothing came, but those that a circuit names.
+    pub fn remove_files(&self, digests: &[Digest]) -> std::io::Result<()> {
+        let _one = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
+        self.remove_those_unnamed(&digests.iter().copied().collect())
+    }
+
+    /// Under the lock `loading`.
+    fn remove_those_unnamed(&self, files: &BTreeSet<Digest>) -> std::io::Result<()> {
+        let named: BTreeSet<_> = self.all().iter().flat_map(|circuit| files_of(circuit)).collect();
+        self.blobs.remove_unnamed(|digest| named.contains(&digest) || !files.contains(&digest), true)
     }
 
     /// Remove the images of keys that no loaded circuit has.
@@ -474,4 +481,9 @@ fn stamp(folder: &Path) -> Stamp {
     }
     stamp.sort();
     stamp
+}
+
+/// The uploaded files that a circuit's manifest names.
+fn files_of(circuit: &HostedCircuit) -> BTreeSet<Digest> {
+    circuit.manifest().files.iter().filter_map(|(_, file)| file.digest()).collect()
 }

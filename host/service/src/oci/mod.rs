@@ -101,12 +101,14 @@ struct Layer {
     annotations: BTreeMap<String, String>,
 }
 
-/// Pull a circuit's files into the uploads. Returns its manifest, in which they are named by BLAKE3.
+/// Pull a circuit's files into the uploads. Returns its manifest, in which they are named by BLAKE3. Digests of what came are
+/// in `stored`, also when the pull fails.
 pub async fn pull(
     reference: &Reference,
     allowed: &[RegistryAllowed],
     idle: Duration,
     blobs: &Blobs,
+    stored: &mut Vec<Digest>,
 ) -> Result<Manifest, PullError> {
     let Some(settings) = allowed.iter().find(|registry| registry.host == reference.host) else {
         let names: Vec<_> = allowed.iter().map(|registry| registry.host.as_str()).collect();
@@ -114,7 +116,7 @@ pub async fn pull(
         return Err(PullError::NotAllowed { host: reference.host.clone(), allowed });
     };
     let remote = Remote::new(settings, &reference.name, idle)?;
-    let mut pull = Pull { reference, remote, blobs };
+    let mut pull = Pull { reference, remote, blobs, stored };
     match tokio::time::timeout(PULL_TIME_MAX, pull.circuit()).await {
         Ok(manifest) => manifest,
         Err(_) => Err(pull.remote.failed("the pull", format!("it took longer than {} s", PULL_TIME_MAX.as_secs()))),
@@ -125,6 +127,7 @@ struct Pull<'a> {
     reference: &'a Reference,
     remote: Remote<'a>,
     blobs: &'a Blobs,
+    stored: &'a mut Vec<Digest>,
 }
 
 impl Pull<'_> {
@@ -219,7 +222,9 @@ impl Pull<'_> {
             writer = writer.append(piece).await?;
         }
         content.end_at(layer.size)?;
-        Ok(writer.complete().await?.0)
+        let (digest, _) = writer.complete().await?;
+        self.stored.push(digest);
+        Ok(digest)
     }
 
     async fn open(&mut self, layer: &Layer, name: &str) -> Result<(http::Body, Checked), PullError> {
