@@ -53,6 +53,18 @@ fn names_are_kept() {
     assert_eq!(read_shape(&file(&r1cs)).unwrap().names, ["a/b 1", "c"]);
 }
 
+/// Found by the fuzz target `shape`, after 15 million inputs.
+#[test]
+fn a_name_that_ends_in_a_carriage_return_keeps_it() {
+    let mut recorder = ShapeRecorder::new(ShapeLimits::NONE, true);
+    MatrixId::ALL.into_iter().for_each(|id| recorder.add_rows(id, &[0, 0], &[], &[]).unwrap());
+    recorder.name_rows("a\r\n\r").unwrap();
+    let r1cs = recorder.finish(Counts { publics: 0, aux: 0, constraints: 2 }).unwrap();
+    let again = read_shape(&file(&r1cs)).unwrap();
+    assert_eq!(again.names, r1cs.names);
+    assert_eq!(again.names, ["a\r", "\r"]);
+}
+
 #[test]
 fn a_shape_cut_or_damaged_anywhere_is_refused() {
     let bytes = file(&random_circuit(1, 1, 4, 5).0);

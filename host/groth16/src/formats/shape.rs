@@ -78,7 +78,8 @@ pub fn read_shape(bytes: &[u8]) -> Result<R1cs, DecodeError> {
     ];
     reader.section = "names";
     let names = str::from_utf8(reader.take(name_bytes)?).map_err(|_| reader.error(None, Problem::DamagedShape))?;
-    let names: Vec<String> = names.lines().map(String::from).collect();
+    // A name may end in any character, a carriage return too.
+    let names: Vec<String> = names.split_terminator('\n').map(String::from).collect();
 
     reader.section = "hash";
     let hash: [u8; HASH_BYTES] = reader.array()?;
