@@ -71,8 +71,7 @@ pub async fn pull(
     };
     if circuit.is_err() {
         // What came with it would take the next one's room.
-        let removed = tokio::task::spawn_blocking(move || host.registry().remove_files(&stored)).await;
-        removed.map_err(|_| broken())?.map_err(RegistryError::from)?;
+        tokio::task::spawn_blocking(move || host.registry().remove_files(&stored)).await.map_err(|_| broken())?;
     }
     circuit
 }

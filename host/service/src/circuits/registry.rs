@@ -396,10 +396,13 @@ impl Registry {
         Ok(self.remove_images()?)
     }
 
-    /// Remove uploaded files of which nothing came, but those that a circuit names.
-    pub fn remove_files(&self, digests: &[Digest]) -> std::io::Result<()> {
+    /// Remove uploaded files of which nothing came, but those that a circuit names. What cannot be removed now goes with the
+    /// files that nobody names, a day later; why nothing came is the better answer meanwhile.
+    pub fn remove_files(&self, digests: &[Digest]) {
         let _one = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
-        self.remove_those_unnamed(&digests.iter().copied().collect())
+        if let Err(error) = self.remove_those_unnamed(&digests.iter().copied().collect()) {
+            tracing::error!(%error, "files of a pull that failed cannot be removed");
+        }
     }
 
     /// Under the lock `loading`.
