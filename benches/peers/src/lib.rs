@@ -64,10 +64,7 @@ impl Spend {
     /// Panics, saying what to run, if the key is not there.
     pub fn record() -> Self {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        const MANY: u64 = 1 << 30;
-        let limits =
-            ShapeLimits { publics: MANY, aux: MANY, constraints: MANY, terms: MANY, coefficients: MANY, name_bytes: 0 };
-        let mut shape = Shape(ShapeRecorder::new(limits, false));
+        let mut shape = Shape(ShapeRecorder::new(ShapeLimits::NONE, false));
         let counts = job::record_shape::<SaplingSpend>(b"", false, &mut shape).expect("Spend records");
         let counts = Counts { publics: counts.publics, aux: counts.aux, constraints: counts.constraints };
         let r1cs = shape.0.finish(counts).expect("Spend is a constraint system");

@@ -1,9 +1,9 @@
 //! Multi-scalar multiplication: sums of scalars times points, by Pippenger's buckets.
 //!
 //! Booth digits of w bits sort the terms of each window into 2^(w-1) buckets; the points of a bucket are added pairwise in
-//! affine coordinates, with one inversion for many additions (six products each, against eleven); so are the rows and columns of the
-//! bucket sums as a grid, which are then weighted by running sums. Windows, and equal pieces of a window's sorted terms whatever their buckets, are the tasks: no
-//! choice of scalars makes a piece longer, and no lock is held anywhere.
+//! affine coordinates, with one inversion for many additions (six products each, against eleven); so are the rows and columns
+//! of the bucket sums as a grid, which are then weighted by running sums. Windows, and equal pieces of a window's sorted terms
+//! whatever their buckets, are the tasks: no choice of scalars makes a piece longer, and no lock is held anywhere.
 //!
 //! Everything is exact for infinities, repeated points and opposite points. Digits, sorted terms, tiles of points and sums are
 //! zeroed after use. That memory is accessed and time is spent according to scalars is inherent in the algorithm.

@@ -42,7 +42,8 @@ pub fn examine(component: &[u8], limits: &Limits) -> Result<Examination, String>
     examine_with(component, limits, *FEATURES)
 }
 
-/// As [`examine`], as a host answers whose sandbox has no wide arithmetic.
+/// As [`examine`], as a host answers whose sandbox has no wide arithmetic: for tests, which run where it is there.
+#[doc(hidden)]
 pub fn examine_without_wide_arithmetic(component: &[u8], limits: &Limits) -> Result<Examination, String> {
     examine_with(component, limits, without_wide_arithmetic(*FEATURES))
 }

@@ -155,7 +155,7 @@ pub fn read_wtns(bytes: &[u8]) -> Result<SecretScalars, DecodeError> {
     Ok(z)
 }
 
-/// Write a constraint system, with each wire as its own label: what snarkjs makes a key of and checks a witness by.
+/// Write a constraint system, with each wire as its own label.
 pub fn write_r1cs(file: &R1csFile, out: impl Write) -> io::Result<()> {
     let R1csFile { r1cs, public_outputs, private_inputs } = file;
     let wires = r1cs.variables() as u32;

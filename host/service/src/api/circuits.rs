@@ -58,11 +58,16 @@ pub async fn pull(
     let question: PullRequest =
         serde_json::from_str(&text).map_err(|error| Refused::bad_request(format!("the request's body: {error}")))?;
     let reference = question.reference.parse()?;
+    // On its own, so that what came is loaded or removed also if whoever asked is gone.
+    tokio::spawn(pulled(host, reference)).await.map_err(|_| broken())?
+}
+
+async fn pulled(host: Arc<Host>, reference: oci::Reference) -> Result<(StatusCode, Json<Circuit>), Refused> {
     let settings = &host.config().circuits;
     let idle = Duration::from_secs(settings.pull_idle_seconds);
     let mut stored = vec![];
-    let pulled = oci::pull(&reference, &settings.registries, idle, host.registry().blobs(), &mut stored).await;
-    let circuit = match pulled {
+    let manifest = oci::pull(&reference, &settings.registries, idle, host.registry().blobs(), &mut stored).await;
+    let circuit = match manifest {
         Ok(manifest) => {
             tracing::info!(%reference, "pulled");
             loaded(host.clone(), manifest.to_text()).await

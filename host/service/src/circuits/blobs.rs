@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 use tempfile::NamedTempFile;
 
-/// How long an upload that no manifest names is kept.
+/// How old an upload that no manifest names has to be to be removed at a start.
 const UNNAMED_AGE: Duration = Duration::from_secs(24 * 3600);
 
 /// Why a file was not stored.

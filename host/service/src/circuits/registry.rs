@@ -152,16 +152,11 @@ impl Registry {
     pub fn load_uploads(&self) -> std::io::Result<()> {
         let mut named = BTreeSet::new();
         let mut unread = false;
-        for entry in std::fs::read_dir(self.settings.data.join("uploads"))? {
-            let path = entry?.path();
-            if path.extension().is_none_or(|extension| extension != "toml") {
-                // Half written when a host died.
-                continue;
-            }
+        for path in self.upload_manifests()? {
             let manifest = read_manifest(&path);
             unread |= manifest.is_err();
             let loaded = manifest.and_then(|manifest| {
-                named.extend(manifest.files.iter().filter_map(|(_, file)| file.digest()));
+                named.extend(digests_of(&manifest));
                 self.load_upload(manifest).map_err(|error| error.to_string())
             });
             if let Err(error) = loaded {
@@ -392,12 +387,12 @@ impl Registry {
         }
         self.write().retire(circuit.bundle());
         // Only its own files: others may be uploads whose manifest is yet to come.
-        self.remove_those_unnamed(&files_of(circuit))?;
+        self.remove_those_unnamed(&digests_of(circuit.manifest()))?;
         Ok(self.remove_images()?)
     }
 
-    /// Remove uploaded files of which nothing came, but those that a circuit names. What cannot be removed now goes with the
-    /// files that nobody names, a day later; why nothing came is the better answer meanwhile.
+    /// Remove uploaded files of which nothing came, but those that a circuit names. What cannot be removed now goes at a
+    /// start a day later or more, with the files that nobody names; why nothing came is the better answer meanwhile.
     pub fn remove_files(&self, digests: &[Digest]) {
         let _one = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
         if let Err(error) = self.remove_those_unnamed(&digests.iter().copied().collect()) {
@@ -407,7 +402,13 @@ impl Registry {
 
     /// Under the lock `loading`.
     fn remove_those_unnamed(&self, files: &BTreeSet<Digest>) -> std::io::Result<()> {
-        let named: BTreeSet<_> = self.all().iter().flat_map(|circuit| files_of(circuit)).collect();
+        let mut named: BTreeSet<_> = self.all().iter().flat_map(|circuit| digests_of(circuit.manifest())).collect();
+        // Also uploads in whose place a folder's circuit is loaded, and those that wait for another start.
+        for path in self.upload_manifests()? {
+            // What one that cannot be read names is not known, so nothing can be removed.
+            let Ok(manifest) = read_manifest(&path) else { return Ok(()) };
+            named.extend(digests_of(&manifest));
+        }
         self.blobs.remove_unnamed(|digest| named.contains(&digest) || !files.contains(&digest), true)
     }
 
@@ -430,6 +431,13 @@ impl Registry {
             self.let_go(digest);
             tracing::info!(folder = %path.display(), %digest, "circuit unloaded: its folder is gone");
         }
+    }
+
+    /// The manifests of uploads. Other files beside them were half written when a host died.
+    fn upload_manifests(&self) -> std::io::Result<Vec<PathBuf>> {
+        let entries = std::fs::read_dir(self.settings.data.join("uploads"))?;
+        let paths = entries.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>()?;
+        Ok(paths.into_iter().filter(|path| path.extension().is_some_and(|extension| extension == "toml")).collect())
     }
 
     fn manifest_path(&self, digest: Digest) -> PathBuf {
@@ -486,7 +494,7 @@ fn stamp(folder: &Path) -> Stamp {
     stamp
 }
 
-/// The uploaded files that a circuit's manifest names.
-fn files_of(circuit: &HostedCircuit) -> BTreeSet<Digest> {
-    circuit.manifest().files.iter().filter_map(|(_, file)| file.digest()).collect()
+/// The uploaded files that a manifest names.
+fn digests_of(manifest: &Manifest) -> BTreeSet<Digest> {
+    manifest.files.iter().filter_map(|(_, file)| file.digest()).collect()
 }

@@ -7,6 +7,7 @@ use crate::input::{HeldInput, NoRoom};
 use crate::store::{PIECE_BYTES, SealedInput, SpoolWriter, Spooled, StoreError};
 use bytes::Bytes;
 use std::sync::Arc;
+use zeroize::Zeroizing;
 
 /// Bytes of an idempotency key at most.
 pub(super) const KEY_BYTES_MAX: usize = 256;
@@ -18,7 +19,8 @@ pub struct Receiving {
     id: String,
     /// The idempotency key that this name comes from.
     key: Option<String>,
-    hasher: blake3::Hasher,
+    /// It holds the last bytes of the input; boxed, so that a move leaves none behind.
+    hasher: Box<Zeroizing<blake3::Hasher>>,
     bytes: u64,
     place: Place,
 }
@@ -73,7 +75,7 @@ impl Host {
         Ok(Receiving {
             id: job_id(&owner.owner, key)?,
             key: key.map(str::to_owned),
-            hasher: self.vault.body_hasher(),
+            hasher: Box::new(Zeroizing::new(self.vault.body_hasher())),
             bytes: 0,
             place: Place::Memory(self.input_memory.hold()),
             host: self.clone(),
