@@ -4,6 +4,8 @@
 //! proofs are combined with random coefficients, which leaves one final exponentiation and, per proof, one Miller loop.
 
 use crate::key::VerifierKey;
+use crate::msm::{SecretSignedScalars, Terms, msm, naive};
+use crate::points::G1Point;
 use crate::{Proof, Scalar, VerifyingKey};
 use blst::{blst_fp12, blst_p1_affine, blst_p2_affine};
 use blstrs::{G1Affine, G1Projective, G2Affine};
@@ -112,9 +114,23 @@ impl PreparedVerifyingKey {
         if expected == found { Ok(()) } else { Err(VerifyError::PublicCount { expected, found }) }
     }
 
-    /// one * IC_0 + sum of x_i * IC_i.
+    /// one * IC_0 + sum of x_i * IC_i. Publics are no secret, so bits, which whoever hashes has hundreds of, cost an addition.
     fn combine_ic(&self, one: Scalar, publics: &[Scalar]) -> G1Projective {
-        self.ic.iter().zip([&one].into_iter().chain(publics)).map(|(point, x)| point * x).sum()
+        // Fewer products are made one by one.
+        const LEAST_MSM: usize = 8;
+        let (mut sum, mut points, mut scalars) = (G1Projective::identity(), vec![], vec![]);
+        for (point, x) in self.ic.iter().zip([&one].into_iter().chain(publics)) {
+            if *x == Scalar::ONE {
+                sum += point;
+            } else if !x.is_zero_vartime() {
+                points.push(G1Point::from(*point));
+                scalars.push(*x);
+            }
+        }
+        if points.len() < LEAST_MSM {
+            return sum + naive(&points, &scalars);
+        }
+        sum + msm(&points, &Terms::in_order(&SecretSignedScalars::new(&scalars)))
     }
 
     /// prod e(c_j A_j, B_j) e(sum c_j IC(x_j), -gamma) e(sum c_j C_j, -delta) e(sum c_j alpha, -beta) = 1.
@@ -189,4 +205,45 @@ fn miller_loops(pairs: &[(G1Affine, G2Affine)]) -> blst_fp12 {
         unsafe { blst::blst_miller_loop_n(&mut out, q.as_ptr(), p.as_ptr(), ps.len()) };
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Compares with products added one by one.
+    fn check(one: Scalar, publics: &[Scalar]) {
+        let g1 = |factor| G1Affine::from(G1Projective::generator() * Scalar::from(factor));
+        let key = PreparedVerifyingKey {
+            alpha_g1: g1(1),
+            neg_beta_g2: G2Affine::generator(),
+            neg_gamma_g2: G2Affine::generator(),
+            neg_delta_g2: G2Affine::generator(),
+            alpha_beta: blst_fp12::default(),
+            // Repeated and opposite points among them.
+            ic: (0..=publics.len() as u64).map(|i| if i % 5 == 4 { -g1(2 + i % 7) } else { g1(2 + i % 7) }).collect(),
+        };
+        let scalars = [&[one], publics].concat();
+        let expected: G1Projective = key.ic.iter().zip(&scalars).map(|(point, x)| point * x).sum();
+        assert_eq!(key.combine_ic(one, publics), expected, "{} publics", publics.len());
+    }
+
+    #[test]
+    fn combined_publics_are_the_products_added_one_by_one() {
+        let mut last = Scalar::from(3);
+        let mut random = || {
+            last = last.square() + Scalar::ONE;
+            last
+        };
+        for count in (0..40).chain([127, 128, 129, 300]) {
+            check(Scalar::ONE, &vec![Scalar::ZERO; count]);
+            check(Scalar::ONE, &vec![Scalar::ONE; count]);
+            check(Scalar::ONE, &vec![-Scalar::ONE; count]);
+            check(
+                random(),
+                &(0..count).map(|i| if i % 3 == 0 { random() } else { Scalar::from(i as u64 % 3) }).collect::<Vec<_>>(),
+            );
+            check(random(), &(0..count).map(|_| random()).collect::<Vec<_>>());
+        }
+    }
 }

@@ -99,6 +99,29 @@ proptest! {
     }
 }
 
+/// Rows are recorded many at a time, and few of many coefficients are found without looking them up.
+#[test]
+fn systems_round_trip_about_the_rows_that_are_recorded_together() {
+    for rows in (0..5).chain([1023, 1024, 1025, 2047, 2048, 2049]) {
+        let (mut r1cs, _) = random_circuit(rows, 2, 60, rows);
+        check_round_trip(&r1cs);
+        // Coefficients that differ each time they are met, in one limb or in all.
+        let mut entry = 0;
+        r1cs.dictionary.clear();
+        for coefficient in r1cs.matrices.iter_mut().flat_map(|matrix| &mut matrix.coefficients) {
+            *coefficient = entry;
+            entry += 1;
+            r1cs.dictionary.push([u64::from(entry), 0, 0, u64::from(entry) << 8]);
+        }
+        check_round_trip(&r1cs);
+    }
+}
+
+fn check_round_trip(r1cs: &R1cs) {
+    let again = read_r1cs(&frame(b"r1cs", 1, &r1cs_sections(r1cs))).unwrap().r1cs;
+    assert!(again == *r1cs, "{} rows, {} coefficients", r1cs.constraints(), r1cs.dictionary.len());
+}
+
 #[test]
 fn files_of_circom_come_back_from_what_is_written() {
     for name in CIRCUITS {

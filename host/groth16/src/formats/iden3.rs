@@ -5,9 +5,12 @@
 
 use super::sections::{Format, Sections, check_field, field_bytes, write_sections};
 use super::{DecodeError, Problem, Reader};
-use crate::r1cs::{Counts, MAX_VARIABLES, MatrixId, R1cs, ShapeLimits, ShapeRecorder};
-use crate::scalar::{Scalar, SecretScalars, from_canonical, limbs_from_le_bytes, limbs_to_le_bytes, to_canonical};
+use crate::r1cs::{Counts, MAX_VARIABLES, MatrixId, R1cs, ShapeError, ShapeLimits, ShapeRecorder};
+use crate::scalar::{
+    Limbs, Scalar, SecretScalars, from_canonical, is_reduced, limbs_from_le_bytes, limbs_to_le_bytes, to_canonical,
+};
 use ff::Field;
+use std::collections::HashMap;
 use std::io::{self, Write};
 use std::ops::Range;
 use zeroize::Zeroizing;
@@ -38,6 +41,13 @@ const LABELS: u32 = 3;
 const BODY: u32 = 2;
 /// Sections 4 and 5 of a `.r1cs` describe custom gates, which Groth16 does not have.
 const CUSTOM_GATES: [u32; 2] = [4, 5];
+
+/// Bytes of a term of a constraint: its wire and its value.
+const TERM_BYTES: u64 = 36;
+/// Constraints recorded together.
+const ROWS_PER_CALL: u64 = 1024;
+/// Coefficients that are found without hashing.
+const NEAR_ENTRIES: usize = 1024;
 
 /// A `.r1cs` file. Wire i is variable i of z: the one, public outputs, public inputs, then private ones.
 pub struct R1csFile {
@@ -87,7 +97,7 @@ pub fn read_r1cs(bytes: &[u8]) -> Result<R1csFile, DecodeError> {
 
 fn read_constraints(mut body: Reader, counts: Counts) -> Result<R1cs, DecodeError> {
     // Each constraint takes three counts and each term a wire and a value, so the section bounds what is recorded.
-    let terms = body.rest().len() as u64 / 36;
+    let terms = body.rest().len() as u64 / TERM_BYTES;
     let limits = ShapeLimits {
         publics: counts.publics,
         aux: counts.aux,
@@ -97,32 +107,91 @@ fn read_constraints(mut body: Reader, counts: Counts) -> Result<R1cs, DecodeErro
         name_bytes: 0,
     };
     let mut recorder = ShapeRecorder::new(limits, false);
-    let (mut columns, mut values, mut indices) = (vec![], vec![], vec![]);
+    let mut dictionary = Dictionary::new();
+    let mut pending: [Rows; 3] = Default::default();
     for constraint in 0..counts.constraints {
-        for matrix in MatrixId::ALL {
+        for rows in &mut pending {
             let length = body.u32_le()?;
-            columns.clear();
-            values.clear();
-            indices.clear();
-            for _ in 0..length {
-                columns.push(column(&mut body, constraint, counts)?);
-                let limbs = limbs_from_le_bytes(&body.array()?);
-                from_canonical(&limbs).ok_or_else(|| body.error(Some(constraint), Problem::Unreduced))?;
-                values.extend_from_slice(&limbs);
+            rows.lengths.push(length);
+            let (terms, _) = body.take(TERM_BYTES * u64::from(length))?.as_chunks::<{ TERM_BYTES as usize }>();
+            for term in terms {
+                let (wire, value) = term.split_first_chunk::<4>().expect("a term is longer");
+                rows.columns.push(column(&body, u32::from_le_bytes(*wire), constraint, counts)?);
+                let value = limbs_from_le_bytes(value.try_into().expect("a term ends with a value"));
+                let index = dictionary.index(&value, &mut recorder).map_err(|e| body.error(Some(constraint), e))?;
+                rows.coefficients.push(index);
             }
-            let first = recorder.add_coefficients(&values).map_err(|e| body.error(Some(constraint), e))?;
-            indices.extend(first..first + length);
-            recorder.add_rows(matrix, &[length], &columns, &indices).map_err(|e| body.error(Some(constraint), e))?;
+        }
+        if (constraint + 1) % ROWS_PER_CALL == 0 || constraint + 1 == counts.constraints {
+            for (id, rows) in MatrixId::ALL.into_iter().zip(&mut pending) {
+                let added = recorder.add_rows(id, &rows.lengths, &rows.columns, &rows.coefficients);
+                added.map_err(|e| body.error(Some(constraint), e))?;
+                rows.clear();
+            }
         }
     }
     body.end()?;
     recorder.finish(counts).map_err(|e| body.error(None, e))
 }
 
-/// The next wire, as a column of what is recorded.
-fn column(body: &mut Reader, constraint: u64, counts: Counts) -> Result<u32, DecodeError> {
+/// Rows of one matrix that have been read and not yet recorded.
+#[derive(Default)]
+struct Rows {
+    lengths: Vec<u32>,
+    columns: Vec<u32>,
+    coefficients: Vec<u32>,
+}
+
+impl Rows {
+    fn clear(&mut self) {
+        self.lengths.clear();
+        self.columns.clear();
+        self.coefficients.clear();
+    }
+}
+
+/// What has been recorded of coefficients: a circuit of a million terms has tens of different ones.
+struct Dictionary {
+    indices: HashMap<Limbs, u32>,
+    /// Some of them, each where its limbs say, for who would not wait for the map's hash, which no file can make collide.
+    near: Box<[Option<(Limbs, u32)>; NEAR_ENTRIES]>,
+}
+
+impl Dictionary {
+    fn new() -> Self {
+        Self { indices: HashMap::new(), near: Box::new([None; NEAR_ENTRIES]) }
+    }
+
+    /// The index of a value, which is recorded the first time it is asked for.
+    #[inline]
+    fn index(&mut self, value: &Limbs, recorder: &mut ShapeRecorder) -> Result<u32, Problem> {
+        // Powers of two and their opposites fall into places of their own.
+        let mixed = value.iter().fold(0u64, |mixed, limb| (mixed ^ limb).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let near = &mut self.near[(mixed >> 32) as usize % NEAR_ENTRIES];
+        if let Some((known, index)) = near
+            && known == value
+        {
+            return Ok(*index);
+        }
+        let index = match self.indices.get(value) {
+            Some(index) => *index,
+            None if !is_reduced(value) => return Err(Problem::Unreduced),
+            None => {
+                self.indices.try_reserve(1).map_err(|_| ShapeError::Memory { what: "coefficients" })?;
+                let index = recorder.add_coefficients(value)?;
+                self.indices.insert(*value, index);
+                index
+            }
+        };
+        *near = Some((*value, index));
+        Ok(index)
+    }
+}
+
+/// A wire as a column of what is recorded.
+#[inline]
+fn column(body: &Reader, wire: u32, constraint: u64, counts: Counts) -> Result<u32, DecodeError> {
     const PUBLIC_BIT: u32 = 1 << 31;
-    let wire = body.u32_le()?;
     let variables = 1 + counts.publics + counts.aux;
     match u64::from(wire) {
         index if index <= counts.publics => Ok(wire | PUBLIC_BIT),
