@@ -24,7 +24,7 @@ mod window;
 pub use coordinate::Coordinate;
 pub use digits::SignedScalar;
 pub use pairwise::Summable;
-pub(crate) use pairwise::{POINTS_PER_TILE, Tile};
+pub(crate) use pairwise::{POINTS_GATHERED, POINTS_PER_TILE, Tile};
 pub use terms::{Plan, Query, SecretSignedScalars, Terms};
 
 use crate::secret::SecretBuffer;

@@ -5,7 +5,7 @@
 //! 18 in G2 (13^-18) leave an error below 2^-64. They cost less than one addition per point and combination: a pass adds
 //! each point to one random bucket of p^d, whose index written in base p holds the coefficients of d combinations at once.
 
-use crate::msm::{POINTS_PER_TILE, Summable, Tile};
+use crate::msm::{POINTS_GATHERED, POINTS_PER_TILE, Summable, Tile};
 use crate::points::{G1Point, G2Point};
 use blstrs::{G1Affine, G1Projective, G2Affine, G2Projective};
 use group::Group;
@@ -95,10 +95,14 @@ fn add_to_buckets<P: Summable>(points: &[P], chosen: &[u32], buckets: &mut [P::S
         order[*place] = index;
         *place += 1;
     }
-    for start in (0..order.len()).step_by(tile.capacity()) {
+    let mut gathered = [P::zeroed(); POINTS_GATHERED];
+    for order in order.chunks(tile.capacity()) {
         tile.clear();
-        for &index in &order[start..order.len().min(start + tile.capacity())] {
-            tile.push(chosen[index as usize], &points[index as usize], false);
+        for order in order.chunks(POINTS_GATHERED) {
+            gathered.iter_mut().zip(order).for_each(|(gathered, &index)| *gathered = points[index as usize]);
+            for (point, &index) in gathered.iter().zip(order) {
+                tile.push(chosen[index as usize], point, false);
+            }
         }
         tile.sums().for_each(|(bucket, sum)| buckets[bucket as usize] += &P::Affine::from(*sum));
     }

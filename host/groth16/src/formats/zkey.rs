@@ -15,6 +15,8 @@ use crate::scalar::{Scalar, from_montgomery, limbs_from_le_bytes, limbs_to_le_by
 use crate::subgroup::Cofactored;
 use blstrs::G1Affine;
 use ff::Field;
+use rand_chacha::ChaCha20Rng;
+use rand_core::{OsRng, SeedableRng};
 use rayon::prelude::*;
 use std::io::{self, Write};
 
@@ -251,23 +253,30 @@ impl ZkeyFile {
     /// Whether its matrices are a circuit's, by their products with a random vector: a difference is missed with probability
     /// below 2^-220. The matrix C is not in the file.
     pub(crate) fn check_matrices(&self, r1cs: &R1cs) -> Result<(), KeyError> {
-        let z: Vec<Scalar> = (0..r1cs.variables()).map(|_| Scalar::random(rand_core::OsRng)).collect();
-        for matrix in [MatrixId::A, MatrixId::B] {
-            let mut found = vec![Scalar::ZERO; 1 << self.log2_domain];
-            for term in self.terms.iter().filter(|term| term.matrix == matrix) {
-                found[term.row as usize] += term.coefficient * z[term.variable as usize];
-            }
-            let mut expected = vec![Scalar::ZERO; found.len()];
-            r1cs.evaluate_into(matrix, &z[..], &mut expected);
-            if matrix == MatrixId::A {
-                let publics = ..=r1cs.public_count as usize;
-                expected[r1cs.constraints()..][publics].copy_from_slice(&z[publics]);
-            }
-            if let Some(row) = expected.iter().zip(&found).position(|(expected, found)| expected != found) {
-                return Err(KeyError::Matrix { matrix, row });
-            }
+        // Who made the file must not foresee the vector.
+        let mut rng = ChaCha20Rng::from_rng(OsRng).expect("the operating system has randomness");
+        let z: Vec<Scalar> = (0..r1cs.variables()).map(|_| Scalar::random(&mut rng)).collect();
+        let check = |matrix| self.check_matrix(matrix, r1cs, &z);
+        let (a, b) = rayon::join(|| check(MatrixId::A), || check(MatrixId::B));
+        a.and(b)
+    }
+
+    /// Whether the products of one of its matrices and of the circuit's with a vector are equal.
+    fn check_matrix(&self, matrix: MatrixId, r1cs: &R1cs, z: &[Scalar]) -> Result<(), KeyError> {
+        let mut found = vec![Scalar::ZERO; 1 << self.log2_domain];
+        for term in self.terms.iter().filter(|term| term.matrix == matrix) {
+            found[term.row as usize] += term.coefficient * z[term.variable as usize];
         }
-        Ok(())
+        let mut expected = vec![Scalar::ZERO; found.len()];
+        r1cs.evaluate_into(matrix, z, &mut expected);
+        if matrix == MatrixId::A {
+            let publics = ..=r1cs.public_count as usize;
+            expected[r1cs.constraints()..][publics].copy_from_slice(&z[publics]);
+        }
+        match expected.iter().zip(&found).position(|(expected, found)| expected != found) {
+            Some(row) => Err(KeyError::Matrix { matrix, row }),
+            None => Ok(()),
+        }
     }
 }
 

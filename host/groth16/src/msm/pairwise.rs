@@ -70,6 +70,10 @@ impl Summable for G2Point {
 /// Points added at a time: with what is kept for their inversion, 300 KiB in G1, a second-level cache.
 pub(crate) const POINTS_PER_TILE: usize = 2048;
 
+/// Points copied together out of a key, where they lie far apart: loads that do not wait for each other, so that their
+/// cache misses overlap.
+pub(crate) const POINTS_GATHERED: usize = 32;
+
 /// A tile: consecutive runs of points, each of which is to be added up. Made once a task and filled again and again.
 pub(crate) struct Tile<P: Summable> {
     points: SecretBuffer<P>,

@@ -1,7 +1,7 @@
 //! One window of a multi-scalar multiplication.
 
 use super::digits::Window;
-use super::pairwise::{POINTS_PER_TILE, Summable, Tile};
+use super::pairwise::{POINTS_GATHERED, POINTS_PER_TILE, Summable, Tile};
 use super::terms::Terms;
 use crate::secret::SecretBuffer;
 use group::Group;
@@ -9,10 +9,6 @@ use rayon::prelude::*;
 
 /// Sorted terms one task sums.
 pub(super) const ENTRIES_PER_PIECE: usize = 1 << 15;
-
-/// Points copied together out of the key, where they lie far apart: loads that do not wait for each other, so that their
-/// cache misses overlap.
-const POINTS_GATHERED: usize = 32;
 
 /// Bucket sums below which they are weighted one by one: rounds of few additions hardly share their inversion.
 const LEAST_GRID: usize = 64;
