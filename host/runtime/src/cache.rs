@@ -12,6 +12,7 @@
 //!   is compiled anew.
 //! - What is checked is what is loaded: an entry is read into memory once, checked there, and loaded from there.
 
+use crate::compile::REVISION;
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags};
 use std::fs::File;
 use std::hash::{Hash, Hasher};
@@ -63,6 +64,7 @@ impl Key {
         let mut hasher = KeyHasher(blake3::Hasher::new_derive_key("zkhost 2026 cache of native code"));
         hasher.write(component.as_bytes());
         hasher.write(env!("CARGO_PKG_VERSION").as_bytes());
+        hasher.write(&[REVISION]);
         engine.precompile_compatibility_hash().hash(&mut hasher);
         Key(hasher.0.finalize())
     }

@@ -7,12 +7,16 @@
 //! the sizes, is optional here. Source: the JavaScript that circom
 //! 2.2.3 writes beside a module.
 //!
+//! Its arithmetic is replaced by a faster one that does the same ([`widen`]).
+//!
 //! Its witness is z = [1, public outputs, public inputs, private variables], the order of the `.r1cs` beside it.
 
+mod field;
 mod module;
 mod signals;
 
-pub(crate) use module::{examine, link};
+pub use field::{Widened, widen};
+pub(crate) use module::{examine, link, prepare};
 
 use crate::error::{Export, Fault, Place, Refusal, RunError, printable};
 use crate::instance::{Failure, Permit, guarded};

@@ -43,6 +43,9 @@ pub enum Compiler {
     InProcess,
 }
 
+/// Part of the keys of cached code: changed with anything that makes other code of the same file.
+pub(crate) const REVISION: u8 = 1;
+
 /// What a file is meant to be.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -91,10 +94,10 @@ fn compile_here(kind: Kind, component: &[u8], limits: &Limits) -> Result<Vec<u8>
             Kind::Circom => circom::examine(component, limits),
         }
         .map_err(CompileFailure::Refused)?;
-        let engine = engine::without_clock().map_err(|error| CompileFailure::Failed(format!("{error:#}")))?;
+        let engine = engine::without_clock(kind).map_err(|error| CompileFailure::Failed(format!("{error:#}")))?;
         match kind {
             Kind::Component => engine.precompile_component(component),
-            Kind::Circom => engine.precompile_module(component),
+            Kind::Circom => engine.precompile_module(&circom::prepare(component)),
         }
         .map_err(|error| CompileFailure::Refused(format!("the file cannot be compiled: {error:#}")))
     };

@@ -5,7 +5,7 @@ use crate::cache::{Cache, Key};
 use crate::circom::{self, Circom};
 use crate::circuit::Circuit;
 use crate::compile::{CompileFailure, Compiler, Kind};
-use crate::engine;
+use crate::engine::Engines;
 use crate::error::{LoadError, printable, printable_lines};
 use crate::imports;
 use crate::limits::Limits;
@@ -15,8 +15,8 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::time::Instant;
+use wasmtime::Module;
 use wasmtime::component::{Component, Linker};
-use wasmtime::{Engine, Module};
 
 /// Why there is no runtime.
 #[derive(Debug, thiserror::Error)]
@@ -25,7 +25,7 @@ pub struct StartError(String);
 
 /// Loads circuits. One serves a whole process; circuits outlive it.
 pub struct Runtime {
-    engine: Engine,
+    engines: Engines,
     linker: Linker<State>,
     compiler: Compiler,
     cache: Option<Cache>,
@@ -35,10 +35,10 @@ impl Runtime {
     /// A runtime that compiles with `compiler` and keeps native code in `cache`, if there is one.
     pub fn new(compiler: Compiler, cache: Option<Cache>) -> Result<Self, StartError> {
         let start_error = |error: wasmtime::Error| StartError(format!("{error:#}"));
-        let engine = engine::with_clock().map_err(start_error)?;
-        let mut linker = Linker::new(&engine);
+        let engines = Engines::new().map_err(start_error)?;
+        let mut linker = Linker::new(engines.of(Kind::Component));
         imports::add_to_linker(&mut linker).map_err(start_error)?;
-        Ok(Runtime { engine, linker, compiler, cache })
+        Ok(Runtime { engines, linker, compiler, cache })
     }
 
     /// Load a component from a file; its name without the extension becomes the circuit's.
@@ -61,24 +61,25 @@ impl Runtime {
         let refuse = |reason: String| refused(name, reason);
         check_size(component, &limits).map_err(refuse)?;
         let digest = blake3::hash(component);
+        let engine = self.engines.of(Kind::Component);
         let (compiled, warning) = self.compiled(name, Kind::Component, (component, digest), &limits, |code| {
             // SAFETY: `compiled` gives its own code only.
-            unsafe { Component::deserialize(&self.engine, code) }
+            unsafe { Component::deserialize(engine, code) }
         })?;
         let pre = self.linker.instantiate_pre(&compiled).and_then(GuestPre::new);
         let pre = pre.map_err(|error| refuse(format!("the component does not link: {error:#}")))?;
-        Ok(Circuit::new(name, digest, self.engine.clone(), pre, limits, warning))
+        Ok(Circuit::new(name, digest, engine.clone(), pre, limits, warning))
     }
 
     /// Load a witness module that circom's compiler wrote: the same sandbox, limits and cache.
     pub fn load_circom(&self, name: &str, module: &[u8], limits: Limits) -> Result<Circom, LoadError> {
         let refuse = |reason: String| refused(name, reason);
         check_size(module, &limits).map_err(refuse)?;
-        let (compiled, warning) =
-            self.compiled(name, Kind::Circom, (module, blake3::hash(module)), &limits, |code| {
-                // SAFETY: `compiled` gives its own code only.
-                unsafe { Module::deserialize(&self.engine, code) }
-            })?;
+        let digest = blake3::hash(module);
+        let (compiled, warning) = self.compiled(name, Kind::Circom, (module, digest), &limits, |code| {
+            // SAFETY: `compiled` gives its own code only.
+            unsafe { Module::deserialize(self.engines.of(Kind::Circom), code) }
+        })?;
         let pre = circom::link(&compiled);
         let pre = pre.map_err(|error| refuse(format!("the module does not link: {error:#}")))?;
         Ok(Circom::new(name, pre, limits, warning))
@@ -98,7 +99,7 @@ impl Runtime {
         limits: &Limits,
         load: impl Fn(&[u8]) -> wasmtime::Result<T>,
     ) -> Result<(T, Option<String>), LoadError> {
-        let key = Key::new(digest, &self.engine);
+        let key = Key::new(digest, self.engines.of(kind));
         let cached = self.cache.as_ref().and_then(|cache| cache.load(&key, limits.native_code_bytes));
         // Code that no longer loads is as good as absent.
         if let Some(value) = cached.and_then(|code| load(&code).ok()) {

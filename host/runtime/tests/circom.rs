@@ -6,6 +6,7 @@ use std::time::Duration;
 use support::{RUNTIME, check_says};
 use zkhost_groth16::Scalar;
 use zkhost_groth16::scalar::{MODULUS, limbs_to_le_bytes};
+use zkhost_runtime::circom::widen;
 use zkhost_runtime::{Circom, Fault, Input, Limits, Refusal, RunError};
 
 /// Nobody may learn it.
@@ -142,6 +143,21 @@ fn what_early_modules_lack_is_not_needed() {
     let fetched = "(global.set $at (i32.add (global.get $at) (i32.const 1)))
         (if (result i32) (i32.gt_u (global.get $at) (i32.const 3)) (then (i32.const 0)) (else (i32.const 120)))";
     check(Module { set: "(call $exception (i32.const 4))", character: fetched, ..Module::default() }, &["fails: xxx"]);
+}
+
+/// Faster arithmetic is for circom's functions alone.
+#[test]
+fn a_module_without_circoms_functions_is_compiled_as_it_is() {
+    let module = Module::default().bytes();
+    let widened = widen(&module).unwrap();
+    assert_eq!(widened.replaced, []);
+    assert!(widened.module == module);
+    for length in 0..module.len() {
+        // A module cut between two sections is one.
+        if let Ok(widened) = widen(&module[..length]) {
+            assert!(widened.module == module[..length.max(8)], "{length}");
+        }
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@ use crate::limits::{Limits, grouped};
 use crate::observer::{Level, Observer};
 use crate::state::{Deadline, State};
 use crate::world;
+use std::borrow::Cow;
 use std::sync::Arc;
 use wasmparser::{Parser, Payload, TypeRef, Validator};
 use wasmtime::{
@@ -68,6 +69,18 @@ pub(crate) fn examine(module: &[u8], limits: &Limits) -> Result<(), String> {
     match Validator::new_with_features(*engine::FEATURES).validate_all(module) {
         Ok(_) => Ok(()),
         Err(error) => Err(world::malformed(&error)),
+    }
+}
+
+/// What is compiled of a module that was examined: itself, with faster arithmetic where this machine has it.
+pub(crate) fn prepare(module: &[u8]) -> Cow<'_, [u8]> {
+    if !engine::FEATURES.wide_arithmetic() {
+        return module.into();
+    }
+    match super::widen(module) {
+        Ok(widened) => widened.module.into(),
+        // The compiler says what is wrong with it.
+        Err(_) => module.into(),
     }
 }
 
