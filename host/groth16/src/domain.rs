@@ -7,10 +7,20 @@
 //!
 //! The sequence is a product of two tables of about sqrt(n): only the blocks of the last half of the layers pay for that,
 //! with one product each, n in all beside n/2 log2(n) of the transform itself.
+//!
+//! Where the processor has vectors, domains of 2^8 and more are transformed in their lanes (`lanes.rs`); the functions here are
+//! for the others, and what those are tested against.
+
+#[cfg(target_arch = "x86_64")]
+mod lanes;
+#[cfg(not(target_arch = "x86_64"))]
+#[path = "domain/no_lanes.rs"]
+mod lanes;
 
 use crate::key::RootGenerator;
 use crate::scalar::Scalar;
 use ff::Field;
+use lanes::Lanes;
 use rayon::prelude::*;
 
 /// Elements below which a transform stays on one thread: 128 KiB, a share of the second-level cache.
@@ -28,6 +38,7 @@ pub struct Domain {
     log2: u32,
     roots: Roots,
     size_inverse: Scalar,
+    lanes: Option<Lanes>,
 }
 
 /// The sequence whose entry j is eta to the bit-reversal of j: 1, i, sqrt(i), ... It is the same for every domain, and entry
@@ -71,13 +82,15 @@ impl Domain {
     /// The largest domain, log2: the coset takes a root of twice its order.
     pub const MAX_LOG2: u32 = 31;
 
-    /// The domain of size 2^log2, with the root that this generator gives. About 64 sqrt(n) bytes.
+    /// The domain of size 2^log2, with the root that this generator gives. About 200 sqrt(n) bytes.
     ///
     /// Panics if log2 is above [`Self::MAX_LOG2`].
     pub fn new(generator: RootGenerator, log2: u32) -> Self {
         assert!(log2 <= Self::MAX_LOG2, "the field has no root of unity of twice this order");
         let size_inverse = Scalar::from(1 << log2).invert().expect("a power of two is not zero");
-        Self { log2, roots: Roots::new(generator, log2), size_inverse }
+        let roots = Roots::new(generator, log2);
+        let lanes = if log2 >= lanes::LEAST_LOG2 { Lanes::detect(&roots, &size_inverse) } else { None };
+        Self { log2, roots, size_inverse, lanes }
     }
 
     /// n.
@@ -126,11 +139,17 @@ impl Domain {
 
     fn forward(&self, values: &mut [Scalar], half: Half) {
         assert_eq!(values.len(), self.size(), "one element for each point of the domain");
-        forward(values, half as usize, &self.roots);
+        match &self.lanes {
+            Some(lanes) => lanes.forward(values, half as usize, &self.roots),
+            None => forward(values, half as usize, &self.roots),
+        }
     }
 
     fn inverse(&self, values: &mut [Scalar], half: Half) {
         assert_eq!(values.len(), self.size(), "one element for each point of the domain");
+        if let Some(lanes) = &self.lanes {
+            return lanes.inverse(values, half as usize, &self.roots);
+        }
         inverse(values, half as usize, &self.roots);
         values.par_iter_mut().with_min_len(SERIAL_ELEMENTS).for_each(|value| *value *= self.size_inverse);
     }
@@ -194,14 +213,17 @@ fn inverse_serial(values: &mut [Scalar], first_block: usize, roots: &Roots) {
 /// (u, v) to (u + v, (u - v) / root of the block).
 #[inline]
 fn join(low: &mut [Scalar], high: &mut [Scalar], block: usize, roots: &Roots) {
-    let negated_inverse = match block {
-        0 => -Scalar::ONE,
-        // Among the blocks of as many bits, the inverse is minus the root of the mirror image.
-        _ => roots.get(3 * (1 << block.ilog2()) - 1 - block),
-    };
+    let negated_inverse = mirrored(block).map_or(-Scalar::ONE, |index| roots.get(index));
     for (low, high) in low.iter_mut().zip(high) {
         let difference = *high - *low;
         *low += *high;
         *high = difference * negated_inverse;
     }
+}
+
+/// The block whose root is minus the inverse of this one's: its mirror image among the blocks of as many bits. None for the
+/// first one, whose root is one.
+fn mirrored(block: usize) -> Option<usize> {
+    let bits = block.checked_ilog2()?;
+    Some(3 * (1 << bits) - 1 - block)
 }

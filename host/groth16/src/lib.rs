@@ -5,6 +5,8 @@
 
 pub mod assignment;
 pub mod domain;
+#[cfg(target_arch = "x86_64")]
+mod doubles;
 mod fixed_base;
 pub mod formats;
 pub mod image;
