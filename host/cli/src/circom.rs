@@ -6,13 +6,15 @@ use crate::progress::Stages;
 use crate::{files, keys};
 use anyhow::{Context, Result};
 use clap::Args;
+use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use zkhost_engine::circom::{CircomCircuit, Witness};
 use zkhost_groth16::formats::{Sym, read_r1cs, read_sym, read_wtns, read_zkey_watched};
+use zkhost_groth16::image::{open_image, write_image};
 use zkhost_groth16::key::Phase2;
 use zkhost_groth16::{ProvingKey, R1cs};
-use zkhost_runtime::{Circom, Input};
+use zkhost_runtime::{CacheKey, Circom, Input};
 
 /// Bytes of a `.sym` file at most.
 const SYM_BYTES_MAX: u64 = 8 << 30;
@@ -100,15 +102,43 @@ pub fn load(r1cs: &Path, sym: Option<&Path>, stages: &mut Stages) -> Result<Circ
     Ok(CircomCircuit::new(file, sym))
 }
 
-/// Open a key: snarkjs's `.zkey`, all of whose points are checked, bound to the circuit; or an image.
-pub fn open_key(path: &Path, shape: &R1cs, phase2: Phase2, stages: &mut Stages) -> Result<Arc<ProvingKey>> {
+/// Open a key: an image; or snarkjs's `.zkey`, all of whose points are checked, bound to the circuit.
+///
+/// The checks take longer than a proof, so the image of a `.zkey` that passed them is kept in the user's private cache, under
+/// the digests of file and circuit, and taken from there the next time.
+pub fn open_key(
+    path: &Path,
+    shape: &R1cs,
+    phase2: Phase2,
+    sandbox: &SandboxArgs,
+    stages: &mut Stages,
+) -> Result<Arc<ProvingKey>> {
     let bytes = files::map(path, "the key")?;
     if !bytes.starts_with(b"zkey") {
         return stages.run("open key", || keys::open(path, phase2));
+    }
+    let images = sandbox.key_images()?;
+    let name = CacheKey::of_key_image(stages.run("digest", || digest(&bytes)), &shape.hash().0);
+    // One that is damaged or refused is made again, which says what is wrong.
+    let kept = stages.run("open key", || open_image(&images.file(&name)?, phase2).ok());
+    if let Some(key) = kept {
+        return Ok(Arc::new(key));
     }
     let named = || format!("key {}", path.display());
     let total = bytes.len() as u64;
     let file = stages.bytes("read key", total, |bar| read_zkey_watched(&bytes, &|bytes| bar.inc(bytes)));
     let key = stages.run("bind key", || ProvingKey::import_zkey(file?, shape, phase2).map_err(anyhow::Error::from));
-    Ok(Arc::new(key.with_context(named)?))
+    let key = key.with_context(named)?;
+    let stored = stages.run("keep image", || {
+        images.store_file(&name, |file| write_image(&key, BufWriter::new(file)).map_err(std::io::Error::other))
+    });
+    if let Err(error) = stored {
+        stages.note(&format!("the key's image could not be kept, so its points will be checked again: {error}"));
+    }
+    Ok(Arc::new(key))
+}
+
+/// The BLAKE3 digest of a file's bytes, by all processors.
+fn digest(bytes: &[u8]) -> blake3::Hash {
+    blake3::Hasher::new().update_rayon(bytes).finalize()
 }

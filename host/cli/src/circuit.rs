@@ -19,6 +19,8 @@ use zkhost_runtime::{
 /// The hidden command that compiles for another zkhost.
 pub const COMPILE_WORKER: &str = "compile-worker";
 
+/// Bytes of all images of keys in the cache at most.
+const KEY_IMAGES_BYTES_MAX: u64 = 32 << 30;
 /// Bytes of a recorded shape in the cache at most.
 const SHAPE_BYTES_MAX: u64 = 4 << 30;
 
@@ -84,7 +86,7 @@ pub struct SandboxArgs {
     /// Set a limit of the circuit, times in seconds; `inspect` lists them all (may be repeated)
     #[arg(long = "limit", value_name = "NAME=VALUE", value_parser = limits::parse_setting)]
     limits: Vec<limits::Setting>,
-    /// Where compiled components and recorded shapes are kept [default: zkhost in the user's cache folder]
+    /// Where compiled components, recorded shapes and images of .zkey files are kept [default: zkhost in the user's cache folder]
     #[arg(long, value_name = "FOLDER", env = "ZKHOST_CACHE")]
     cache: Option<PathBuf>,
 }
@@ -93,6 +95,11 @@ impl SandboxArgs {
     /// The limits to load a circuit with.
     pub fn limits(&self) -> Result<Limits> {
         Ok(limits::with_settings(&self.limits).map_err(|message| Failure::new(Code::Usage, message))?)
+    }
+
+    /// Images of keys that came in other formats, each of whose points was checked when its image was made.
+    pub fn key_images(&self) -> Result<Cache> {
+        Ok(Cache::open(&self.cache_folder()?.join("keys"))?.holding(KEY_IMAGES_BYTES_MAX))
     }
 
     fn cache_folder(&self) -> Result<PathBuf> {

@@ -37,6 +37,28 @@ fn a_circuit_is_proved_from_its_module_and_input_or_from_its_witness() {
     }
 }
 
+/// The points of a `.zkey` are checked once: its image is kept in the cache, and made again when it is damaged.
+#[test]
+fn a_zkey_is_imported_once() {
+    let workplace = Workplace::new();
+    let prove = format!(
+        "prove {CIRCUIT} --cache cache --wtns {{fixture:circom/edge_range/witness.wtns}} --device cpu --out c.proof --public-out c.json \
+         --vk-out c.vk --force"
+    );
+    let imported = |workplace: &Workplace| {
+        let answer = workplace.json(&prove);
+        check_proof(workplace);
+        answer["stages"].as_array().unwrap().iter().any(|stage| stage["name"] == "read key")
+    };
+    assert!(imported(&workplace), "the first time");
+    assert!(!imported(&workplace), "the second time");
+    let image = std::fs::read_dir(workplace.path("cache/keys")).unwrap().next().unwrap().unwrap().path();
+    let file = File::options().write(true).open(&image).unwrap();
+    file.write_all_at(b"damage", 10_000).unwrap();
+    assert!(imported(&workplace), "with a damaged image");
+    assert!(!imported(&workplace), "with the image mended");
+}
+
 #[test]
 fn a_proof_in_a_json_file_has_the_form_of_snarkjs() {
     let workplace = Workplace::new();

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use wasmtime::Engine;
 
-/// Bytes that the cache may hold; the entries stored longest ago go first.
+/// Bytes that a cache may hold unless it is told otherwise; the entries stored longest ago go first.
 pub const CACHE_BYTES_MAX: u64 = 4 << 30;
 
 /// The start of every entry; the digest of the code follows, then the code.
@@ -39,9 +39,10 @@ pub struct CacheError {
     reason: String,
 }
 
-/// A private folder of what was derived from components. Native code has a folder to itself.
+/// A private folder of what was derived from components and keys. Native code has a folder to itself.
 pub struct Cache {
     folder: OwnedFd,
+    bytes_max: u64,
 }
 
 /// The name of an entry: a digest of everything its content depends on.
@@ -56,6 +57,13 @@ impl Key {
         hasher.update(&(env!("CARGO_PKG_VERSION").len() as u64).to_le_bytes());
         hasher.update(env!("CARGO_PKG_VERSION").as_bytes());
         hasher.update(params);
+        Key(hasher.finalize())
+    }
+
+    /// The key of the image of a proving key that came in another format, for a circuit.
+    pub fn of_key_image(file: blake3::Hash, shape: &[u8; 32]) -> Self {
+        let mut hasher = blake3::Hasher::new_derive_key("zkhost 2026 cache of key images");
+        hasher.update(file.as_bytes()).update(shape).update(env!("CARGO_PKG_VERSION").as_bytes());
         Key(hasher.finalize())
     }
 
@@ -121,13 +129,17 @@ impl Cache {
             let mode = stat.st_mode & 0o777;
             return Err(refuse(format!("others may access it (mode {mode:o}): make it private with chmod 700")));
         }
-        Ok(Cache { folder })
+        Ok(Cache { folder, bytes_max: CACHE_BYTES_MAX })
+    }
+
+    /// The same, with another limit to what it holds than [`CACHE_BYTES_MAX`].
+    pub fn holding(self, bytes_max: u64) -> Self {
+        Cache { bytes_max, ..self }
     }
 
     /// The content of an entry, if it is there, whole, and no longer than `bytes_max`.
     pub fn load(&self, key: &Key, bytes_max: u64) -> Option<Vec<u8>> {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = File::from(rustix::fs::openat(&self.folder, key.file_name(), flags, Mode::empty()).ok()?);
+        let file = self.file(key)?;
         let mut entry = Vec::new();
         file.take(bytes_max.saturating_add(HEADER_BYTES as u64)).read_to_end(&mut entry).ok()?;
         let code = entry.get(HEADER_BYTES..)?;
@@ -135,22 +147,34 @@ impl Cache {
         whole.then(|| entry.split_off(HEADER_BYTES))
     }
 
-    /// Store an entry: written under another name first, so that nobody reads half of one.
+    /// Store an entry, with what [`Self::load`] checks.
     pub fn store(&self, key: &Key, code: &[u8]) -> std::io::Result<()> {
+        self.store_file(key, |file| {
+            file.write_all(MAGIC)?;
+            file.write_all(key.digest(code).as_bytes())?;
+            file.write_all(code)
+        })
+    }
+
+    /// An entry that [`Self::store_file`] stored, if it is there. Whether it is whole is for its format to say.
+    pub fn file(&self, key: &Key) -> Option<File> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        rustix::fs::openat(&self.folder, key.file_name(), flags, Mode::empty()).ok().map(File::from)
+    }
+
+    /// Store a file as `write` writes it: under another name first, so that nobody reads half of one.
+    pub fn store_file(&self, key: &Key, write: impl FnOnce(&mut File) -> std::io::Result<()>) -> std::io::Result<()> {
         let partial = format!("{}.{}.{}", key.file_name(), std::process::id(), STORED.fetch_add(1, Ordering::Relaxed));
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mut file = File::from(rustix::fs::openat(&self.folder, &partial, flags, Mode::RUSR | Mode::WUSR)?);
-        let written = (|| {
-            file.write_all(MAGIC)?;
-            file.write_all(key.digest(code).as_bytes())?;
-            file.write_all(code)?;
+        let written = write(&mut file).and_then(|()| {
             rustix::fs::renameat(&self.folder, &partial, &self.folder, key.file_name()).map_err(std::io::Error::from)
-        })();
+        });
         if written.is_err() {
             let _ = rustix::fs::unlinkat(&self.folder, &partial, AtFlags::empty());
         }
         written?;
-        self.evict(CACHE_BYTES_MAX)
+        self.evict(self.bytes_max)
     }
 
     /// Remove the oldest entries until the rest fits.

@@ -23,7 +23,7 @@ pub fn run(args: &ProveArgs, r1cs: &Path, output: Output) -> Result<()> {
     let message = "a circom circuit needs --witness-wasm and --input, or --wtns";
     let witness = witness.ok_or_else(|| Failure::new(Code::Usage, message))?;
     let shape = circuit.r1cs();
-    let key = circom::open_key(&args.key, shape, args.phase2.phase2(), &mut stages)?;
+    let key = circom::open_key(&args.key, shape, args.phase2.phase2(), &args.source.sandbox, &mut stages)?;
     key.check_circuit(shape).with_context(|| format!("key {}", args.key.display()))?;
     let devices = stages.run("prepare", || engine::Devices::open(args.device.choice(), &key, shape, 1, output))?;
     let job = Arc::new(CircomJob::new(circuit.clone(), witness, Arc::new(Silent)));
