@@ -11,6 +11,9 @@ pub type Limbs = [u64; 4];
 /// The modulus r of the scalar field, canonical limbs.
 pub const MODULUS: Limbs = [0xffff_ffff_0000_0001, 0x53bd_a402_fffe_5bfe, 0x3339_d808_09a1_d805, 0x73ed_a753_299d_7d48];
 
+/// 2^512 modulo r: the Montgomery limbs of 2^256.
+const R_SQUARED: Limbs = [0xc999_e990_f3f2_9c6d, 0x2b6c_edcb_8792_5c23, 0x05d3_1496_7254_398f, 0x0748_d9d9_9f59_ff11];
+
 /// Whether the limbs are below the modulus: the condition on an element in either representation.
 #[inline]
 pub fn is_reduced(limbs: &Limbs) -> bool {
@@ -76,7 +79,8 @@ pub fn first_unreduced(elements: &[Limbs]) -> Option<usize> {
 
 /// The element of these canonical limbs; none if they are not below the modulus.
 pub fn from_canonical(limbs: &Limbs) -> Option<Scalar> {
-    Scalar::from_u64s_le(limbs).into()
+    // Taken for a Montgomery form it lacks a factor, which one product gives; the library's conversion costs four.
+    from_montgomery(limbs).map(|scalar| scalar * Scalar::from(blst::blst_fr { l: R_SQUARED }))
 }
 
 /// The element of these Montgomery limbs (x * 2^256 mod r); none if they are not below the modulus.
@@ -155,3 +159,27 @@ fn times_plus(number: Limbs, base: u32, digit: u32) -> Option<Limbs> {
 
 /// Elements that are secret, or derived from a secret: they are zeroed before their memory is freed, and have no Debug.
 pub type SecretScalars = crate::secret::SecretBuffer<Scalar>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn canonical_limbs_are_read_as_the_library_reads_them() {
+        let mut limbs = vec![[0; 4], MODULUS, [u64::MAX; 4]];
+        for bit in 0..256 {
+            let mut power = [0; 4];
+            power[bit / 64] = 1u64 << (bit % 64);
+            // About powers of two, and about the modulus.
+            limbs.extend([power, power.map(u64::wrapping_neg), std::array::from_fn(|i| MODULUS[i] ^ power[i])]);
+        }
+        for distance in 0..300 {
+            limbs.push([distance, 0, 0, 0]);
+            limbs.push([MODULUS[0].wrapping_sub(distance), MODULUS[1], MODULUS[2], MODULUS[3]]);
+        }
+        for limbs in &limbs {
+            let expected: Option<Scalar> = Scalar::from_u64s_le(limbs).into();
+            assert_eq!(from_canonical(limbs), expected, "{limbs:x?}");
+        }
+    }
+}
