@@ -5,7 +5,7 @@ use num_bigint::BigUint;
 use std::ops::Range;
 use std::path::Path;
 use wasm_encoder::{CodeSection, ExportKind, ExportSection, Module, RawSection};
-use wasmparser::{Parser, Payload};
+use wasmparser::{Parser, Payload, Validator, WasmFeatures};
 use wasmtime::{Config, Engine, Instance, Linker, Memory, Store};
 use zkhost_groth16::scalar::{MODULUS, limbs_to_le_bytes};
 use zkhost_runtime::circom::{Widened, widen};
@@ -200,4 +200,26 @@ fn a_function_that_differs_in_anything_is_left_alone() {
         let expected: Vec<_> = NAMES.into_iter().filter(|name| !left.contains(name)).collect();
         assert_eq!(names, expected, "function {changed} differs");
     }
+}
+
+/// Whatever is in a file, replacing ends, and what was valid is still.
+#[test]
+fn damage_is_left_to_the_validator() {
+    let module = compiled("fixture-mul2");
+    let features = WasmFeatures::WASM2 | WasmFeatures::WIDE_ARITHMETIC;
+    let valid = |module: &[u8]| Validator::new_with_features(features).validate_all(module).is_ok();
+    assert!(valid(&module));
+    let (mut state, mut still_valid) = (1u64, 0);
+    for _ in 0..300 {
+        let mut damaged = module.clone();
+        // A linear congruential generator (Knuth, MMIX) chooses place and value.
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        damaged[(state >> 33) as usize % module.len()] ^= (state >> 24) as u8;
+        let Ok(widened) = widen(&damaged) else { continue };
+        if valid(&damaged) {
+            assert!(valid(&widened.module), "{state}");
+            still_valid += 1;
+        }
+    }
+    assert!(still_valid > 10, "{still_valid}");
 }
