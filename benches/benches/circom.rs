@@ -121,10 +121,12 @@ fn prove(place: &Place) {
     let images = Cache::open(&place.at("keys")).expect("a private cache");
     let name = |r1cs: &R1cs| {
         let bytes = std::fs::read(&zkey).expect("it is there");
-        CacheKey::of_key_image(blake3::Hasher::new().update_rayon(&bytes).finalize(), &r1cs.hash().0)
+        let digest = blake3::Hasher::new().update_rayon(&bytes).finalize();
+        CacheKey::of("zkhost benchmark of a kept image", &[digest.as_bytes(), &r1cs.hash().0])
     };
+    let bytes = std::fs::metadata(&image).expect("it is there").len();
     images
-        .store_file(&name(&r1cs), |file| std::io::copy(&mut File::open(&image)?, file).map(drop))
+        .store_file(&name(&r1cs), bytes, |file| std::io::copy(&mut File::open(&image)?, file).map(drop))
         .expect("it is kept");
     let again = |r1cs: &R1cs| {
         let file = images.file(&name(r1cs)).expect("it was kept");

@@ -6,6 +6,7 @@ use crate::progress::Stages;
 use crate::{files, keys};
 use anyhow::{Context, Result};
 use clap::Args;
+use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,8 +15,10 @@ use zkhost_groth16::formats::{Sym, read_r1cs, read_sym, read_wtns, read_zkey_wat
 use zkhost_groth16::image::{open_image, write_image};
 use zkhost_groth16::key::Phase2;
 use zkhost_groth16::{ProvingKey, R1cs};
-use zkhost_runtime::{CacheKey, Circom, Input};
+use zkhost_runtime::{Cache, CacheKey, Circom, Input};
 
+/// Part of the names of kept images: changed when the checks of an import change.
+const IMPORT_REVISION: &[u8] = b"1";
 /// Bytes of a `.sym` file at most.
 const SYM_BYTES_MAX: u64 = 8 << 30;
 /// Bytes of a `.wtns` that is no file, at most.
@@ -117,25 +120,34 @@ pub fn open_key(
     if !bytes.starts_with(b"zkey") {
         return stages.run("open key", || keys::open(path, phase2));
     }
-    let images = sandbox.key_images()?;
-    let name = CacheKey::of_key_image(stages.run("digest", || digest(&bytes)), &shape.hash().0);
+    let (named, total) = (|| format!("key {}", path.display()), bytes.len() as u64);
+    // A cache that cannot be used costs time, not the proof.
+    let images = sandbox.key_images();
+    let digest = stages.run("digest", || digest(&bytes));
+    let name = CacheKey::of("zkhost 2026 cache of key images", &[IMPORT_REVISION, digest.as_bytes(), &shape.hash().0]);
     // One that is damaged or refused is made again, which says what is wrong.
-    let kept = stages.run("open key", || open_image(&images.file(&name)?, phase2).ok());
+    let kept = stages.run("open key", || open_image(&images.as_ref().ok()?.file(&name)?, phase2).ok());
     if let Some(key) = kept {
         return Ok(Arc::new(key));
     }
-    let named = || format!("key {}", path.display());
-    let total = bytes.len() as u64;
     let file = stages.bytes("read key", total, |bar| read_zkey_watched(&bytes, &|bytes| bar.inc(bytes)));
     let key = stages.run("bind key", || ProvingKey::import_zkey(file?, shape, phase2).map_err(anyhow::Error::from));
     let key = key.with_context(named)?;
-    let stored = stages.run("keep image", || {
-        images.store_file(&name, |file| write_image(&key, BufWriter::new(file)).map_err(std::io::Error::other))
-    });
+    let stored = stages.run("keep image", || keep_image(&images?, &name, &key, (&bytes, digest)));
     if let Err(error) = stored {
-        stages.note(&format!("the key's image could not be kept, so its points will be checked again: {error}"));
+        stages.note(&format!(
+            "the key's image is not kept, so its points will be checked again the next time: {error:#}"
+        ));
     }
     Ok(Arc::new(key))
+}
+
+/// Keep the image of a key that was read from a file with this digest.
+fn keep_image(images: &Cache, name: &CacheKey, key: &ProvingKey, (bytes, read): (&[u8], blake3::Hash)) -> Result<()> {
+    // The file is mapped, and the image will be taken for the file's from now on.
+    anyhow::ensure!(digest(bytes) == read, "the file changed while it was read");
+    let write = |file: &mut File| write_image(key, BufWriter::new(file)).map_err(std::io::Error::other);
+    Ok(images.store_file(name, bytes.len() as u64, write)?)
 }
 
 /// The BLAKE3 digest of a file's bytes, by all processors.

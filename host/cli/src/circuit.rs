@@ -99,14 +99,15 @@ impl SandboxArgs {
 
     /// Images of keys that came in other formats, each of whose points was checked when its image was made.
     pub fn key_images(&self) -> Result<Cache> {
-        Ok(Cache::open(&self.cache_folder()?.join("keys"))?.holding(KEY_IMAGES_BYTES_MAX))
+        Ok(Cache::open(&self.cache_folder()?.join("key-images"))?.holding(KEY_IMAGES_BYTES_MAX))
     }
 
     fn cache_folder(&self) -> Result<PathBuf> {
         let from = |variable: &str| std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
         let default = || Some(from("XDG_CACHE_HOME").or_else(|| Some(from("HOME")?.join(".cache")))?.join("zkhost"));
         let folder = self.cache.clone().or_else(default);
-        let message = "there is no HOME to keep compiled components in; choose a folder with --cache";
+        let message =
+            "there is no HOME to keep compiled components and images of keys in; choose a folder with --cache";
         Ok(folder.ok_or_else(|| Failure::new(Code::Usage, message))?)
     }
 }

@@ -3,9 +3,9 @@
 mod support;
 
 use serde_json::{Value, json};
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{Seek, SeekFrom, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use support::Workplace;
 
 const CIRCUIT: &str = "--r1cs {circom:fixture-edge_range/circuit.r1cs} --key {fixture:circom/edge_range/circuit.zkey}";
@@ -52,7 +52,7 @@ fn a_zkey_is_imported_once() {
     };
     assert!(imported(&workplace), "the first time");
     assert!(!imported(&workplace), "the second time");
-    let image = std::fs::read_dir(workplace.path("cache/keys")).unwrap().next().unwrap().unwrap().path();
+    let image = std::fs::read_dir(workplace.path("cache/key-images")).unwrap().next().unwrap().unwrap().path();
     let file = File::options().write(true).open(&image).unwrap();
     file.write_all_at(b"damage", 10_000).unwrap();
     assert!(imported(&workplace), "with a damaged image");
@@ -89,8 +89,31 @@ fn snarkjs_o5_a_witness_value_above_the_modulus_is_refused() {
 fn zeto_i186_a_key_without_phase_2_is_refused_unless_tests_ask_for_it() {
     let prove = "prove --r1cs {fixture:circom/mul2/circuit.r1cs} --key {fixture:negative/no-phase2-contribution.zkey} \
                  --wtns {fixture:circom/mul2/witness.wtns}";
-    Workplace::new().check_failure(prove, 3, &["no-phase2-contribution.zkey", "no phase-2 contribution"]);
-    Workplace::new().json(&format!("{prove} --insecure-test-key"));
+    let workplace = Workplace::new();
+    let check_refused = || {
+        let prove = format!("{prove} --cache cache");
+        workplace.check_failure(&prove, 3, &["no-phase2-contribution.zkey", "no phase-2 contribution"]);
+    };
+    check_refused();
+    workplace.json(&format!("{prove} --cache cache --insecure-test-key"));
+    // Its image is kept now.
+    assert_eq!(std::fs::read_dir(workplace.path("cache/key-images")).unwrap().count(), 1);
+    check_refused();
+}
+
+/// The cache saves time; a proof does not need it.
+#[test]
+fn a_proof_by_a_zkey_needs_no_cache() {
+    let workplace = Workplace::new();
+    std::fs::create_dir(workplace.path("open")).unwrap();
+    std::fs::create_dir(workplace.path("open/key-images")).unwrap();
+    std::fs::set_permissions(workplace.path("open/key-images"), Permissions::from_mode(0o755)).unwrap();
+    let witness = "--wtns {fixture:circom/edge_range/witness.wtns}";
+    let run = workplace
+        .run(&format!("prove {CIRCUIT} {witness} --cache open --out c.proof --public-out c.json --vk-out c.vk"));
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(run.stderr.contains("image is not kept") && run.stderr.contains("chmod 700"), "{}", run.stderr);
+    check_proof(&workplace);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Native code on disk, private to this host; and, in folders of their own, other things derived from components.
+//! Native code on disk, private to this host; and, in folders of their own, other things derived from files.
 //!
 //! Loading native code means running it with all the rights of this process, so the cache never takes code from outside:
 //! - The folder belongs to the user this process runs as, and nobody else may enter or read it (mode 0700). It is opened
@@ -11,8 +11,11 @@
 //! - An entry carries a digest of its code and name, against damage. One that is damaged, truncated, renamed or not ours
 //!   is compiled anew.
 //! - What is checked is what is loaded: an entry is read into memory once, checked there, and loaded from there.
+//!
+//! The last two are not said of entries that are mapped ([`Cache::file`]): whether such a file is whole is for its format to say.
 
 use crate::compile::REVISION;
+use crate::limits::grouped;
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags};
 use std::fs::File;
 use std::hash::{Hash, Hasher};
@@ -20,6 +23,7 @@ use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
 use wasmtime::Engine;
 
 /// Bytes that a cache may hold unless it is told otherwise; the entries stored longest ago go first.
@@ -29,6 +33,8 @@ pub const CACHE_BYTES_MAX: u64 = 4 << 30;
 const MAGIC: &[u8; 16] = b"zkhost native 1\n";
 /// Entries this process has stored, so that two threads never write under one name.
 static STORED: AtomicU64 = AtomicU64::new(0);
+/// What is half written for so long was left by a process that was stopped.
+const HALF_WRITTEN_MAX: Duration = Duration::from_secs(3600);
 const HEADER_BYTES: usize = MAGIC.len() + blake3::OUT_LEN;
 
 /// Why a folder cannot be the cache.
@@ -50,21 +56,18 @@ pub struct Cache {
 pub struct Key(blake3::Hash);
 
 impl Key {
-    /// The key of the shape that a component records with some parameters.
-    pub fn of_shape(component: blake3::Hash, params: &[u8]) -> Self {
-        let mut hasher = blake3::Hasher::new_derive_key("zkhost 2026 cache of recorded shapes");
-        hasher.update(component.as_bytes());
-        hasher.update(&(env!("CARGO_PKG_VERSION").len() as u64).to_le_bytes());
-        hasher.update(env!("CARGO_PKG_VERSION").as_bytes());
-        hasher.update(params);
+    /// The key of something derived from `parts`, by this version of the crate; `context` says what it is, and is nobody else's.
+    pub fn of(context: &str, parts: &[&[u8]]) -> Self {
+        let mut hasher = blake3::Hasher::new_derive_key(context);
+        for part in [env!("CARGO_PKG_VERSION").as_bytes()].iter().chain(parts) {
+            hasher.update(&(part.len() as u64).to_le_bytes()).update(part);
+        }
         Key(hasher.finalize())
     }
 
-    /// The key of the image of a proving key that came in another format, for a circuit.
-    pub fn of_key_image(file: blake3::Hash, shape: &[u8; 32]) -> Self {
-        let mut hasher = blake3::Hasher::new_derive_key("zkhost 2026 cache of key images");
-        hasher.update(file.as_bytes()).update(shape).update(env!("CARGO_PKG_VERSION").as_bytes());
-        Key(hasher.finalize())
+    /// The key of the shape that a component records with some parameters.
+    pub fn of_shape(component: blake3::Hash, params: &[u8]) -> Self {
+        Key::of("zkhost 2026 cache of recorded shapes", &[component.as_bytes(), params])
     }
 
     /// The key of a component's code under an engine.
@@ -149,7 +152,7 @@ impl Cache {
 
     /// Store an entry, with what [`Self::load`] checks.
     pub fn store(&self, key: &Key, code: &[u8]) -> std::io::Result<()> {
-        self.store_file(key, |file| {
+        self.store_file(key, code.len() as u64, |file| {
             file.write_all(MAGIC)?;
             file.write_all(key.digest(code).as_bytes())?;
             file.write_all(code)
@@ -162,10 +165,25 @@ impl Cache {
         rustix::fs::openat(&self.folder, key.file_name(), flags, Mode::empty()).ok().map(File::from)
     }
 
-    /// Store a file as `write` writes it: under another name first, so that nobody reads half of one.
-    pub fn store_file(&self, key: &Key, write: impl FnOnce(&mut File) -> std::io::Result<()>) -> std::io::Result<()> {
-        let partial = format!("{}.{}.{}", key.file_name(), std::process::id(), STORED.fetch_add(1, Ordering::Relaxed));
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    /// Store a file of about so many bytes as `write` writes it: under another name first, so that nobody reads half of one.
+    pub fn store_file(
+        &self,
+        key: &Key,
+        bytes: u64,
+        write: impl FnOnce(&mut File) -> std::io::Result<()>,
+    ) -> std::io::Result<()> {
+        if bytes > self.bytes_max {
+            return Err(std::io::Error::other(format!(
+                "it has {} bytes; the cache holds {} in all",
+                grouped(bytes),
+                grouped(self.bytes_max)
+            )));
+        }
+        // Processes in two containers may have one number.
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
+        let count = STORED.fetch_add(1, Ordering::Relaxed);
+        let partial = format!("{}.{}.{count}.{now}", key.file_name(), std::process::id());
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mut file = File::from(rustix::fs::openat(&self.folder, &partial, flags, Mode::RUSR | Mode::WUSR)?);
         let written = write(&mut file).and_then(|()| {
             rustix::fs::renameat(&self.folder, &partial, &self.folder, key.file_name()).map_err(std::io::Error::from)
@@ -177,16 +195,23 @@ impl Cache {
         self.evict(self.bytes_max)
     }
 
-    /// Remove the oldest entries until the rest fits.
+    /// Remove what was left half written, and the oldest entries until the rest fits. Files of other names are not ours.
     fn evict(&self, bytes_max: u64) -> std::io::Result<()> {
         let mut entries = Vec::new();
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         for entry in Dir::read_from(&self.folder)? {
             let name = entry?.file_name().to_owned();
+            let Some(half_written) = half_written(name.to_bytes()) else { continue };
             // An entry that vanishes meanwhile was removed by another process with the same aim.
             let Ok(stat) = rustix::fs::statat(&self.folder, &name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
-            if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile {
-                entries.push(((stat.st_mtime, stat.st_mtime_nsec), stat.st_size as u64, name));
+            if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+                continue;
             }
+            if half_written && now.as_secs().saturating_sub(stat.st_mtime as u64) > HALF_WRITTEN_MAX.as_secs() {
+                let _ = rustix::fs::unlinkat(&self.folder, &name, AtFlags::empty());
+                continue;
+            }
+            entries.push(((stat.st_mtime, stat.st_mtime_nsec), stat.st_size as u64, name));
         }
         entries.sort();
         let mut total: u64 = entries.iter().map(|(_, bytes, _)| bytes).sum();
@@ -199,6 +224,13 @@ impl Cache {
         }
         Ok(())
     }
+}
+
+/// Whether a file of this name is an entry that is half written; none if the cache gives no such name.
+fn half_written(name: &[u8]) -> Option<bool> {
+    let (digest, rest) = name.split_at_checked(2 * blake3::OUT_LEN)?;
+    let ours = digest.iter().all(u8::is_ascii_hexdigit) && rest.first().is_none_or(|first| *first == b'.');
+    ours.then_some(!rest.is_empty())
 }
 
 #[cfg(test)]
@@ -215,12 +247,23 @@ mod tests {
             let file = File::options().write(true).open(folder.path().join("cache").join(key.file_name())).unwrap();
             file.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(age)).unwrap();
         }
+        let (other, left, fresh) =
+            ("sapling-spend.zkey", format!("{}.7.0.1", keys[0].file_name()), format!("{}.7.1.2", keys[0].file_name()));
+        for (name, age) in [(other, 100_000), (&left, 100_000), (&fresh, 0)] {
+            let file = File::create(folder.path().join("cache").join(name)).unwrap();
+            file.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(age)).unwrap();
+        }
         let here = || keys.each_ref().map(|key| cache.load(key, 1000).is_some());
         cache.evict(10_000).unwrap();
         assert_eq!(here(), [true, true, true]);
+        let there = |name: &str| folder.path().join("cache").join(name).exists();
+        assert_eq!([other, &left, &fresh].map(there), [true, false, true]);
         cache.evict(2_500).unwrap();
         assert_eq!(here(), [false, true, true]);
         cache.evict(0).unwrap();
         assert_eq!(here(), [false, false, false]);
+        assert!(there(other), "it is not ours");
+        let error = cache.holding(999).store(&keys[0], &[7; 1000]).unwrap_err().to_string();
+        assert!(error.contains("1,000 bytes; the cache holds 999"), "{error}");
     }
 }
