@@ -94,9 +94,7 @@ pub(crate) const fn columns<const LIMBS: usize, const COLUMNS: usize>() -> [u64;
         while product < 2 * LIMBS {
             let column = starts[product / LIMBS] + product % LIMBS;
             columns[column] = columns[column].wrapping_sub(LOW.to_bits());
-            if column + 1 < COLUMNS {
-                columns[column + 1] = columns[column + 1].wrapping_sub(HIGH.to_bits());
-            }
+            columns[column + 1] = columns[column + 1].wrapping_sub(HIGH.to_bits());
             product += 1;
         }
         row += 1;

@@ -60,7 +60,7 @@ pub fn sum<P: Summable>(points: &[P], indices: &[u32]) -> P::Sum {
         .reduce(P::Sum::identity, |a, b| a + b)
 }
 
-/// The same sum, term by term: what [`msm`] is tested against.
+/// The same sum, term by term: for few terms, and what [`msm`] is tested against.
 pub fn naive<P: Summable>(points: &[P], scalars: &[crate::Scalar]) -> P::Sum {
     points.iter().zip(scalars).map(|(point, scalar)| P::multiply(point, scalar)).sum()
 }

@@ -220,8 +220,8 @@ mod tests {
             neg_gamma_g2: G2Affine::generator(),
             neg_delta_g2: G2Affine::generator(),
             alpha_beta: blst_fp12::default(),
-            // Repeated and opposite points among them.
-            ic: (0..=publics.len() as u64).map(|i| if i % 5 == 4 { -g1(2 + i % 7) } else { g1(2 + i % 7) }).collect(),
+            // Repeated and opposite points among them, and infinity, as of a public input that no constraint has.
+            ic: (0..=publics.len() as u64).map(|i| if i % 5 == 4 { -g1(i % 7) } else { g1(i % 7) }).collect(),
         };
         let scalars = [&[one], publics].concat();
         let expected: G1Projective = key.ic.iter().zip(&scalars).map(|(point, x)| point * x).sum();

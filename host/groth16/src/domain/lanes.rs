@@ -22,6 +22,8 @@ use std::arch::x86_64::{
 const BLOCK_LOG2: u32 = 12;
 /// Layers above that are done together, at most, and then written down.
 const LAYERS: u32 = 4;
+/// The bounds in [`field`] are of so many at most.
+const _: () = assert!(BLOCK_LOG2 <= 12 && LAYERS <= 4);
 /// Columns of such layers that are a task.
 const COLUMNS_PER_TASK: usize = 256;
 /// log2 of the smallest domain that is transformed here.
@@ -92,7 +94,7 @@ impl Lanes {
     /// As [`super::inverse`], and divided by n.
     pub fn inverse(&self, values: &mut [Scalar], block: usize, roots: &Roots) {
         let Some(layers) = layers_above(values) else {
-            // SAFETY: as for the way forward.
+            // SAFETY: AVX2 and FMA are all that the function asks for; `detect`, which alone makes a `Lanes`, found them.
             return unsafe { inverse_block(self, values, block, roots) };
         };
         self.blocks(values, layers, block, &|values, block| self.inverse(values, block, roots));
@@ -114,7 +116,7 @@ impl Lanes {
     /// The layers that make rows of a block, or the other way, in all columns.
     fn columns(&self, mut rows: Vec<&mut [Scalar]>, way: Way, block: usize, roots: &Roots) {
         if rows[0].len() <= COLUMNS_PER_TASK {
-            // SAFETY: as for the way forward.
+            // SAFETY: AVX2 and FMA are all that the function asks for; `detect`, which alone makes a `Lanes`, found them.
             return unsafe { transform_columns(self, &mut rows, way, block, roots) };
         }
         let (left, right) = rows.into_iter().map(|row| row.split_at_mut(row.len() / 2)).unzip();

@@ -46,6 +46,8 @@ const CUSTOM_GATES: [u32; 2] = [4, 5];
 const TERM_BYTES: u64 = 36;
 /// Constraints recorded together.
 const ROWS_PER_CALL: u64 = 1024;
+/// Terms of a matrix that are kept before they are recorded, those of one constraint beyond it.
+const TERMS_PER_CALL: usize = 1 << 16;
 /// Coefficients that are found without hashing.
 const NEAR_ENTRIES: usize = 1024;
 
@@ -122,10 +124,13 @@ fn read_constraints(mut body: Reader, counts: Counts) -> Result<R1cs, DecodeErro
                 rows.coefficients.push(index);
             }
         }
-        if (constraint + 1) % ROWS_PER_CALL == 0 || constraint + 1 == counts.constraints {
+        let last = constraint + 1 == counts.constraints;
+        let many = pending.iter().any(|rows| rows.columns.len() >= TERMS_PER_CALL);
+        if last || many || (constraint + 1) % ROWS_PER_CALL == 0 {
             for (id, rows) in MatrixId::ALL.into_iter().zip(&mut pending) {
                 let added = recorder.add_rows(id, &rows.lengths, &rows.columns, &rows.coefficients);
-                added.map_err(|e| body.error(Some(constraint), e))?;
+                // What is wrong with a row was found when it was read; here it is the whole that fails.
+                added.map_err(|e| body.error(None, e))?;
                 rows.clear();
             }
         }

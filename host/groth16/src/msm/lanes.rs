@@ -2,7 +2,7 @@
 //!
 //! An element is eight limbs of 48 bits, held as doubles: R = 2^384, so the Montgomery form is blst's. Limbs are signed and
 //! need not be carried: a sum or difference is eight vector instructions, and [`settle`] makes limbs and value small again.
-//! How is said in [`crate::doubles`].
+//! What a product is made of is said in [`crate::doubles`].
 //!
 //! Bounds, in units of p = 2^384 / 9.8: a settled value is within 0.51 of zero and its limbs within 2^47 + 2^5; a product of
 //! values within a and b is between -0.5 - ab/9.8 and 1.5 + ab/9.8. Factors' limbs must be below 2^49.5, so that a product

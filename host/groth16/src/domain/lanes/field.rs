@@ -1,10 +1,13 @@
 //! Fr in lanes: six limbs of 48 bits and R' = 2^288.
 //!
-//! R' is 2^33 r: products of values are between -0.6 r and 1.6 r as long as the product of both is below 2^30 r^2, and the
+//! R' is 2^33 r: products of values are between -0.6 r and 1.6 r as long as the product of both is below 2^29 r^2, and the
 //! values of a pass are never reduced. What grows are limbs: a product needs them below 2^51, roots being below 2^48. Those of
 //! loaded and multiplied values are below 2^48; a sum has one such unit more than its largest addend at most (forward) or twice
 //! as many (inverse), and [`carry`] brings it below one. At the end of a pass, in which a value grows to 25 r and limbs to 7
 //! units at most, [`settle`] makes values canonical, exactly, as 32 units fit into a double.
+//!
+//! What is on the stack meanwhile, a few elements of a witness's transform on each thread, is overwritten by what runs next, not
+//! cleared.
 
 use crate::doubles::{
     BIAS, HIGH, HIGH_AND_LOW, LIMB_BITS, LIMB_MASK, LOW, add_row, broadcast, columns, friendly_quotient, low_limb,
@@ -174,4 +177,77 @@ fn carry_integers(limbs: &[__m256i; LIMBS], constant: &[i64; LIMBS]) -> [__m256i
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use num_bigint::{BigInt, Sign};
+
+    const UNIT: f64 = (1u64 << LIMB_BITS) as f64;
+
+    fn modulus() -> BigInt {
+        value(&MODULUS_LIMBS)
+    }
+
+    /// The integer that limbs stand for.
+    fn value(limbs: &[f64; LIMBS]) -> BigInt {
+        limbs.iter().rev().fold(BigInt::ZERO, |value, limb| (value << LIMB_BITS) + *limb as i64)
+    }
+
+    /// Limbs below one unit of an integer, but for the top one; then units are moved from each limb to the next below.
+    fn limbs(of: &BigInt, moved: [i32; LIMBS - 1]) -> [f64; LIMBS] {
+        let (mut rest, mut limbs) = (of.clone(), [0.0; LIMBS]);
+        for limb in &mut limbs[..LIMBS - 1] {
+            let low = ((&rest % (1u64 << LIMB_BITS)) + (1u64 << LIMB_BITS)) % (1u64 << LIMB_BITS);
+            *limb = u64::try_from(&low).unwrap() as f64;
+            rest = (rest - low) >> LIMB_BITS;
+        }
+        limbs[LIMBS - 1] = i64::try_from(&rest).unwrap() as f64;
+        for (i, moved) in moved.into_iter().enumerate() {
+            limbs[i] += f64::from(moved) * UNIT;
+            limbs[i + 1] -= f64::from(moved);
+        }
+        assert_eq!(value(&limbs), *of);
+        limbs
+    }
+
+    /// Limbs settle to the canonical value, and so does their product with the largest factor there is.
+    #[target_feature(enable = "avx2,fma")]
+    fn check(value_limbs: &[f64; LIMBS]) {
+        let r = modulus();
+        let settled = |four: &Four| {
+            let mut out = [Scalar::from(0); 4];
+            settle(four, out.each_mut());
+            assert!(out.iter().all(|lane| *lane == out[0]));
+            let bytes: Vec<u8> = to_montgomery(&out[0]).iter().flat_map(|word| word.to_le_bytes()).collect();
+            BigInt::from_bytes_le(Sign::Plus, &bytes)
+        };
+        let canonical = |value: BigInt| ((value % &r) + &r) % &r;
+        let four = broadcast(value_limbs);
+        assert_eq!(settled(&four), canonical(value(value_limbs)), "{value_limbs:?}");
+        let factor = limbs(&(&r - 1), [0; LIMBS - 1]);
+        let product = settled(&mul(&four, &broadcast(&factor)));
+        assert_eq!(canonical(product << 288), canonical(value(value_limbs) * (&r - 1)), "{value_limbs:?} times r - 1");
+        assert_eq!(settled(&carry(&four)), canonical(value(value_limbs)), "{value_limbs:?} carried");
+    }
+
+    #[test]
+    fn values_and_limbs_may_be_as_large_as_they_become() {
+        if !(is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")) {
+            return;
+        }
+        let r = modulus();
+        for multiple in -24..=24 {
+            for part in 0..8 {
+                for less in -1..=1 {
+                    let of = &r * multiple + &r * part / 8 + less;
+                    for moved in [[0; 5], [6; 5], [-6; 5], [6, -6, 6, -6, 6], [-6, 6, -6, 6, -6], [6, 6, -6, -6, 6]] {
+                        // SAFETY: AVX2 and FMA were found.
+                        unsafe { check(&limbs(&of, moved)) };
+                    }
+                }
+            }
+        }
+    }
 }
