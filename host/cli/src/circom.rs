@@ -108,7 +108,7 @@ pub fn load(r1cs: &Path, sym: Option<&Path>, stages: &mut Stages) -> Result<Circ
 /// Open a key: an image; or snarkjs's `.zkey`, all of whose points are checked, bound to the circuit.
 ///
 /// The checks take longer than a proof, so the image of a `.zkey` that passed them is kept in the user's private cache, under
-/// the digests of file and circuit, and taken from there the next time.
+/// the file's digest, and taken from there the next time.
 pub fn open_key(
     path: &Path,
     shape: &R1cs,
@@ -124,7 +124,8 @@ pub fn open_key(
     // A cache that cannot be used costs time, not the proof.
     let images = sandbox.key_images();
     let digest = stages.run("digest", || digest(&bytes));
-    let name = CacheKey::of("zkhost 2026 cache of key images", &[IMPORT_REVISION, digest.as_bytes(), &shape.hash().0]);
+    // Whether it is this circuit's key, the image says itself, as any does.
+    let name = CacheKey::of("zkhost 2026 cache of key images", &[IMPORT_REVISION, digest.as_bytes()]);
     // One that is damaged or refused is made again, which says what is wrong.
     let kept = stages.run("open key", || open_image(&images.as_ref().ok()?.file(&name)?, phase2).ok());
     if let Some(key) = kept {
