@@ -30,7 +30,7 @@ test: lint wasm-toolchain sapling-keys circom-peers chromium ## Everything CI ru
 	ZKHOST=target/debug/zkhost scripts/build-guests.sh
 	cargo test --workspace --locked
 	cargo test --package zkhost-engine --features shuttle --test arena_shuttle --locked
-	cd guest-circuits && cargo test --workspace --locked
+	cd guest-circuits && cargo test --workspace --locked --target-dir ../target
 	cd tests/arkworks && cargo test --locked --target-dir ../../target
 	scripts/fuzz.sh $(FUZZ_SECONDS)
 
@@ -50,7 +50,7 @@ lint: cuda-toolchain ## Formatting and lints; warnings are errors here.
 	cd tests/arkworks && cargo fmt --check
 	cd fuzz && cargo fmt --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
-	cd guest-circuits && cargo clippy --workspace --all-targets --locked -- -D warnings
+	cd guest-circuits && cargo clippy --workspace --all-targets --locked --target-dir ../target -- -D warnings
 
 .PHONY: bench
 bench: guests sapling-keys circom-peers ## Benchmarks that need no GPU; appends to benches/results and prints a table.

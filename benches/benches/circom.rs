@@ -13,11 +13,12 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use zkhost_benches::{Measurement, median, milliseconds, paired};
-use zkhost_groth16::formats::{read_r1cs, read_wtns, read_zkey, snarkjs, write_zkey};
+use zkhost_engine::circom::CircomCircuit;
+use zkhost_groth16::formats::{Sym, read_r1cs, read_wtns, read_zkey, snarkjs, write_zkey};
 use zkhost_groth16::image::{open_image, write_image};
 use zkhost_groth16::key::Phase2;
 use zkhost_groth16::setup::{ToxicWaste, setup};
-use zkhost_groth16::{Assignment, CpuProver, HBasis, Prover, ProvingKey, R1cs};
+use zkhost_groth16::{CpuProver, HBasis, Prover, ProvingKey, R1cs};
 use zkhost_runtime::{Cache, CacheKey, Compiler, Input, Limits, Runtime};
 
 const RUNS: usize = 3;
@@ -97,13 +98,14 @@ fn prove(place: &Place) {
 
     let ours = |open: &dyn Fn(&R1cs) -> ProvingKey| {
         let started = Instant::now();
-        let r1cs = Arc::new(read_r1cs(&place.read("circuit.r1cs")).expect("circom wrote it").r1cs);
+        let file = read_r1cs(&place.read("circuit.r1cs")).expect("circom wrote it");
+        let circuit = CircomCircuit::new(file, Sym::default());
         let z = read_wtns(&std::fs::read(&wtns).expect("it is there")).expect("it is a witness");
-        let key = Arc::new(open(&r1cs));
-        let (publics, aux) = z[1..].split_at(r1cs.public_count as usize);
-        let assignment = Assignment::from_values(publics, aux);
-        let prover = CpuProver::new(key, r1cs).expect("it fits");
-        let made = prover.prove(&assignment).expect("the witness satisfies the circuit");
+        let key = Arc::new(open(circuit.r1cs()));
+        // All constraints are checked here, before anything is proved.
+        let assignment = circuit.assignment(&z).expect("the witness satisfies the circuit");
+        let prover = CpuProver::new(key, circuit.r1cs().clone()).expect("it fits");
+        let made = prover.prove(&assignment).expect("it can be proved");
         std::fs::write(&proof, snarkjs::write_proof(&made)).expect("there is room");
         std::fs::write(&public, snarkjs::write_publics(assignment.publics())).expect("there is room");
         let time = started.elapsed();
