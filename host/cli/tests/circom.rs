@@ -52,6 +52,10 @@ fn a_zkey_is_imported_once() {
     };
     assert!(imported(&workplace), "the first time");
     assert!(!imported(&workplace), "the second time");
+    // The image is the file's, whichever circuit asks for it.
+    let other = "prove --r1cs {circom:fixture-edge_pow2/circuit.r1cs} --key {fixture:circom/edge_range/circuit.zkey} --cache cache \
+                 --wtns {fixture:circom/edge_pow2/witness.wtns}";
+    workplace.check_failure(other, 3, &["circuit.zkey", "use the key made for this circuit"]);
     let image = std::fs::read_dir(workplace.path("cache/key-images")).unwrap().next().unwrap().unwrap().path();
     let file = File::options().write(true).open(&image).unwrap();
     file.write_all_at(b"damage", 10_000).unwrap();

@@ -9,8 +9,9 @@
 //! [`crate::msm`] has Fp so, [`crate::domain`] Fr. Here is what does not depend on the number of limbs.
 
 use std::arch::x86_64::{
-    __m256d, __m256i, _mm256_and_si256, _mm256_castpd_si256, _mm256_castsi256_pd, _mm256_or_si256,
-    _mm256_permute2f128_pd, _mm256_set1_epi64x, _mm256_set1_pd, _mm256_sub_pd, _mm256_unpackhi_pd, _mm256_unpacklo_pd,
+    __m256d, __m256i, _mm256_add_epi64, _mm256_and_si256, _mm256_castpd_si256, _mm256_castsi256_pd, _mm256_fmadd_pd,
+    _mm256_or_si256, _mm256_permute2f128_pd, _mm256_set1_epi64x, _mm256_set1_pd, _mm256_srli_epi64, _mm256_sub_pd,
+    _mm256_unpackhi_pd, _mm256_unpacklo_pd,
 };
 
 pub(crate) const LIMB_BITS: usize = 48;
@@ -131,6 +132,30 @@ pub(crate) fn low_limb(column: __m256i) -> __m256d {
     let limb = _mm256_and_si256(column, _mm256_set1_epi64x(LIMB_MASK as i64));
     let double = _mm256_or_si256(limb, _mm256_castpd_si256(_mm256_set1_pd(INTEGER)));
     _mm256_sub_pd(_mm256_castsi256_pd(double), _mm256_set1_pd(INTEGER))
+}
+
+/// The quotient of the last reduction step: what times p makes the column a multiple of 2^48.
+#[target_feature(enable = "avx2,fma")]
+#[inline]
+pub(crate) fn last_quotient(column: __m256i, minus_inverse: f64) -> __m256d {
+    let (limb, factor) = (low_limb(column), _mm256_set1_pd(minus_inverse));
+    let high = _mm256_fmadd_pd(limb, factor, _mm256_set1_pd(HIGH));
+    let low = _mm256_fmadd_pd(limb, factor, _mm256_sub_pd(_mm256_set1_pd(HIGH_AND_LOW), high));
+    _mm256_sub_pd(low, _mm256_set1_pd(LOW))
+}
+
+/// The columns behind the first, which has become a multiple of 2^48, as limbs: what goes beyond one is carried.
+#[target_feature(enable = "avx2,fma")]
+#[inline]
+pub(crate) fn to_limbs<const LIMBS: usize, const COLUMNS: usize>(mut columns: [__m256i; COLUMNS]) -> [__m256d; LIMBS] {
+    let mut out = [_mm256_set1_pd(0.0); LIMBS];
+    for i in 0..LIMBS - 1 {
+        columns[i + 1] = _mm256_add_epi64(columns[i + 1], _mm256_srli_epi64::<48>(columns[i]));
+        out[i] = low_limb(columns[i + 1]);
+    }
+    columns[LIMBS] = _mm256_add_epi64(columns[LIMBS], _mm256_srli_epi64::<48>(columns[LIMBS - 1]));
+    out[LIMBS - 1] = _mm256_sub_pd(_mm256_castsi256_pd(columns[LIMBS]), _mm256_set1_pd(LOW));
+    out
 }
 
 /// One element in all lanes.

@@ -9,12 +9,12 @@
 //! of two is below 2^99.
 
 use crate::doubles::{
-    HIGH, HIGH_AND_LOW, INTEGER, LIMB_BITS, LIMB_MASK, LOW, add_row, broadcast, columns, friendly_quotient, low_limb,
-    minus_inverse, split, to_doubles, transpose,
+    HIGH, HIGH_AND_LOW, INTEGER, LIMB_BITS, LIMB_MASK, LOW, add_row, broadcast, columns, friendly_quotient,
+    last_quotient, low_limb, minus_inverse, split, to_doubles, to_limbs, transpose,
 };
 use crate::points::{FP_MODULUS as MODULUS, FpLimbs};
 use std::arch::x86_64::{
-    __m256d, __m256i, _mm256_add_epi64, _mm256_add_pd, _mm256_castpd_si256, _mm256_castsi256_pd, _mm256_fmadd_pd,
+    __m256d, _mm256_add_epi64, _mm256_add_pd, _mm256_castpd_si256, _mm256_castsi256_pd, _mm256_fmadd_pd,
     _mm256_fnmadd_pd, _mm256_mul_pd, _mm256_or_si256, _mm256_set1_epi64x, _mm256_set1_pd, _mm256_setzero_si256,
     _mm256_shuffle_epi8, _mm256_srli_epi64, _mm256_sub_pd,
 };
@@ -147,14 +147,12 @@ pub(super) fn settle(a: &Four) -> Four {
     out
 }
 
-/// Columns under accumulation, of ascending weight.
-type Columns = [__m256i; LIMBS + 2];
-
 /// a b / R.
 #[target_feature(enable = "avx2,fma")]
 #[inline(never)]
 pub(super) fn mul(a: &Four, b: &Four) -> Four {
-    let mut columns: Columns = [_mm256_setzero_si256(); LIMBS + 2];
+    // Of ascending weight.
+    let mut columns = [_mm256_setzero_si256(); LIMBS + 2];
     for (column, start) in columns.iter_mut().zip(&COLUMNS[..=LIMBS]) {
         *column = _mm256_set1_epi64x(*start as i64);
     }
@@ -170,25 +168,8 @@ pub(super) fn mul(a: &Four, b: &Four) -> Four {
         columns = [c1, c2, c3, c4, c5, c6, c7, c8, c9, c9];
     }
     add_row!(columns, 0, a[LIMBS - 1], b; 0 1 2 3 4 5 6 7);
-    finish(columns)
-}
-
-/// The last reduction step, modulo p, and the carries.
-#[target_feature(enable = "avx2,fma")]
-#[inline]
-fn finish(mut columns: Columns) -> Four {
-    let (limb, factor) = (low_limb(columns[0]), _mm256_set1_pd(MINUS_INVERSE));
-    let high = _mm256_fmadd_pd(limb, factor, _mm256_set1_pd(HIGH));
-    let low = _mm256_fmadd_pd(limb, factor, _mm256_sub_pd(_mm256_set1_pd(HIGH_AND_LOW), high));
-    let quotient = _mm256_sub_pd(low, _mm256_set1_pd(LOW));
-    let modulus = broadcast(&MODULUS_LIMBS);
+    // The last step, modulo p.
+    let (quotient, modulus) = (last_quotient(columns[0], MINUS_INVERSE), broadcast(&MODULUS_LIMBS));
     add_row!(columns, 0, quotient, modulus; 0 1 2 3 4 5 6 7);
-    let mut out = [_mm256_set1_pd(0.0); LIMBS];
-    for i in 0..LIMBS - 1 {
-        columns[i + 1] = _mm256_add_epi64(columns[i + 1], _mm256_srli_epi64::<48>(columns[i]));
-        out[i] = low_limb(columns[i + 1]);
-    }
-    columns[LIMBS] = _mm256_add_epi64(columns[LIMBS], _mm256_srli_epi64::<48>(columns[LIMBS - 1]));
-    out[LIMBS - 1] = _mm256_sub_pd(_mm256_castsi256_pd(columns[LIMBS]), _mm256_set1_pd(LOW));
-    out
+    to_limbs(columns)
 }

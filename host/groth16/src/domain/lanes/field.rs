@@ -10,8 +10,8 @@
 //! cleared.
 
 use crate::doubles::{
-    BIAS, HIGH, HIGH_AND_LOW, LIMB_BITS, LIMB_MASK, LOW, add_row, broadcast, columns, friendly_quotient, low_limb,
-    minus_inverse, split, to_doubles, transpose,
+    BIAS, HIGH, HIGH_AND_LOW, LIMB_BITS, LIMB_MASK, LOW, add_row, broadcast, columns, friendly_quotient, last_quotient,
+    low_limb, minus_inverse, split, to_doubles, to_limbs, transpose,
 };
 use crate::scalar::{MODULUS, Scalar, from_montgomery, to_montgomery};
 use std::arch::x86_64::{
@@ -69,20 +69,9 @@ pub(super) fn mul(a: &Four, b: &Four) -> Four {
     }
     add_row!(columns, 0, a[LIMBS - 1], b; 0 1 2 3 4 5);
     // The last step, modulo r.
-    let (limb, factor) = (low_limb(columns[0]), _mm256_set1_pd(MINUS_INVERSE));
-    let high = _mm256_fmadd_pd(limb, factor, _mm256_set1_pd(HIGH));
-    let low = _mm256_fmadd_pd(limb, factor, _mm256_sub_pd(_mm256_set1_pd(HIGH_AND_LOW), high));
-    let quotient = _mm256_sub_pd(low, _mm256_set1_pd(LOW));
-    let modulus = broadcast(&MODULUS_LIMBS);
+    let (quotient, modulus) = (last_quotient(columns[0], MINUS_INVERSE), broadcast(&MODULUS_LIMBS));
     add_row!(columns, 0, quotient, modulus; 0 1 2 3 4 5);
-    let mut out = [_mm256_set1_pd(0.0); LIMBS];
-    for i in 0..LIMBS - 1 {
-        columns[i + 1] = _mm256_add_epi64(columns[i + 1], _mm256_srli_epi64::<48>(columns[i]));
-        out[i] = low_limb(columns[i + 1]);
-    }
-    columns[LIMBS] = _mm256_add_epi64(columns[LIMBS], _mm256_srli_epi64::<48>(columns[LIMBS - 1]));
-    out[LIMBS - 1] = _mm256_sub_pd(_mm256_castsi256_pd(columns[LIMBS]), _mm256_set1_pd(LOW));
-    out
+    to_limbs(columns)
 }
 
 /// Elements as limbs.
